@@ -1,0 +1,87 @@
+"""The contract of a data set.
+
+A *source* is one file in this folder. It has a dataclass ``Settings`` (the keys of its YAML in
+``configs/dataset/``) and a function ``load(settings) -> Dataset``. A data set describes itself
+(`Facts`), shows its raw table, and gives the rows of a split by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: its name, what it means, its unit (empty: none)."""
+
+    name: str
+    meaning: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a data set says about itself."""
+
+    name: str
+    title: str
+    inputs: tuple[Column, ...]
+    target: Column
+    source: str  # where it comes from: an address a person can open
+    licence: str
+    citation: str
+    files: dict[str, str] = field(default_factory=dict)  # file it was read from -> its SHA-256
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Named rows in original units: ``x (N, D)``, ``y (N,)``; `index` labels rows (dates)."""
+
+    x: Array
+    y: Array
+    index: NDArray[np.datetime64] | None = None
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training rows, and the evaluation sets a trained member is judged on, by name.
+
+    ``sets`` always has ``train`` (the training rows themselves) first.
+    """
+
+    sets: dict[str, Rows]
+
+    @property
+    def train(self) -> Rows:
+        return self.sets["train"]
+
+    def fingerprint(self) -> str:
+        """SHA-256 of every value: the part of a member's key that stands for its data."""
+        digest = hashlib.sha256()
+        for name, rows in self.sets.items():
+            digest.update(f"{name} {rows.x.shape} ".encode())
+            digest.update(np.ascontiguousarray(rows.x).tobytes())
+            digest.update(np.ascontiguousarray(rows.y).tobytes())
+        return digest.hexdigest()
+
+
+class Dataset(ABC):
+    """A loaded data set."""
+
+    facts: Facts
+
+    @abstractmethod
+    def table(self) -> pd.DataFrame:
+        """The raw rows, inputs first and target last, with their column names."""
+
+    @abstractmethod
+    def split(self, split: int) -> Split:
+        """The rows of split number `split`: a split seed, or the data seed of generated sets."""
