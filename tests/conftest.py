@@ -1,0 +1,38 @@
+"""What all tests share: the data mirror, one torch thread, and no silent skips in CI."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def mirror() -> Callable[[str], Path]:
+    """A function from a data file's name to its path in the mirror.
+
+    The mirror is ``PI3NN_DATA_MIRROR``, or ``../shared/data`` beside the checkout. Without one the
+    test is skipped; a mirror that lacks the file is a failure, not a skip.
+    """
+    root = Path(
+        os.environ.get("PI3NN_DATA_MIRROR") or REPOSITORY.parent / "shared" / "data"
+    ).absolute()
+
+    def find(name: str) -> Path:
+        if not root.is_dir():
+            pytest.skip(f"needs the data file {name}: set PI3NN_DATA_MIRROR to a folder that has it")
+        assert (root / name).is_file(), f"the data mirror lacks {name}"
+        return root / name
+
+    return find
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In CI a skipped test counts as failed: there everything a test needs is at hand."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") and reporter is not None and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
