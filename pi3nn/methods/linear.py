@@ -1,0 +1,84 @@
+"""Linear least squares with Student-t prediction intervals: the honest baseline.
+
+    y = x w + b + e,   interval = x w + b +- t * s * sqrt(1 + h(x)),
+
+with `s` the residual standard deviation, `h(x)` the leverage of the row and `t` the Student-t
+quantile with N - rank degrees of freedom. What a network can't beat by much was not worth a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from omegaconf import MISSING
+from scipy.special import stdtrit
+from torch import Tensor
+
+from pi3nn.errors import UserError
+from pi3nn.methods.base import Coefficients, Fitted, Method, Outputs, Stack
+
+
+@dataclass
+class Settings:
+    name: str = MISSING
+    kind: str = "linear"
+
+
+@dataclass
+class LinearFit(Fitted):
+    weights: Tensor  # (M, D + 1), the constant last
+    covariance: Tensor  # (M, D + 1, D + 1): inverse of X'X
+    sigma: Tensor  # (M,)
+
+    def outputs(self, x: Tensor) -> dict[str, Tensor]:
+        rows = _with_constant(x.double())
+        leverage = torch.einsum("mnd,mde,mne->mn", rows, self.covariance, rows)
+        spread = self.sigma[:, None] * torch.sqrt(1 + leverage)
+        return {"point": torch.einsum("mnd,md->mn", rows, self.weights), "spread": spread}
+
+    def state(self) -> dict[str, Tensor]:
+        return {"weights": self.weights, "covariance": self.covariance, "sigma": self.sigma}
+
+
+class Linear(Method):
+    Settings = Settings
+
+    def fit(self, stack: Stack) -> LinearFit:
+        rows, y = _with_constant(stack.x.double()), stack.y.double()
+        # The pseudo-inverse also serves constant and repeated columns.
+        covariance = torch.linalg.pinv(rows.mT @ rows, hermitian=True)
+        weights = torch.einsum("mde,mne,mn->md", covariance, rows, y)
+        residual = y - torch.einsum("mnd,md->mn", rows, weights)
+        freedom = rows.shape[1] - torch.linalg.matrix_rank(rows)
+        if int(freedom.min()) < 1:
+            raise UserError(
+                f"method=linear needs more training rows ({rows.shape[1]}) than independent columns"
+            )
+        sigma = torch.sqrt((residual**2).sum(1) / freedom)
+        return LinearFit(weights, covariance, sigma, scalars={"freedom": freedom.double()})
+
+    def bounds(
+        self,
+        outputs: Outputs,
+        scalars: Coefficients,
+        coefficients: Coefficients,
+        levels: Sequence[float],
+        settings: Any,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        tail = (1 + np.asarray(levels)) / 2
+        quantile = stdtrit(scalars["freedom"][:, None], tail[None, :])  # (M, K)
+        half = quantile[:, :, None] * outputs["spread"][:, None, :]
+        point = outputs["point"][:, None, :]
+        return point - half, point + half
+
+
+def _with_constant(x: Tensor) -> Tensor:
+    return torch.cat([x, torch.ones_like(x[..., :1])], dim=-1)
+
+
+METHOD = Linear()
