@@ -1,0 +1,105 @@
+"""From what the networks said to records: intervals at every level, and how good they are.
+
+Everything here is computed from the arrays that are kept in the store, so a level asked for later
+gives the same numbers as one asked for at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pi3nn import methods, metrics
+from pi3nn.plan import Member
+
+Array = NDArray[np.float64]
+
+
+def records(
+    member: Member,
+    predictions: Mapping[str, NDArray[Any]],
+    scalars: Mapping[str, float],
+    levels: Sequence[float],
+) -> list[dict[str, Any]]:
+    """One record per evaluation set and level.
+
+    Parameters
+    ----------
+    predictions
+        Arrays ``(N,)`` by name ``<set>/<output>``; ``<set>/y`` is the target.
+    scalars
+        The numbers that came with the fit, such as ``nu`` and ``y_range``.
+    """
+    method, settings = methods.get(member.kind), member.settings
+    sets = by_set(predictions)
+    fit_scalars = {name: np.array([value]) for name, value in scalars.items()}
+    train = sets["train"]
+    coefficients = method.calibrate(train, train["y"], fit_scalars, levels, settings)
+    bounds = {
+        name: method.bounds(outputs, fit_scalars, coefficients, levels, settings)
+        for name, outputs in sets.items()
+    }
+    found = []
+    for k, gamma in enumerate(levels):
+        widths = {name: (upper - lower)[0, k] for name, (lower, upper) in bounds.items()}
+        for name, (lower, upper) in bounds.items():
+            record = {"set": name, "gamma": gamma}
+            record |= _interval_metrics(sets[name], lower[0, k], upper[0, k], gamma, scalars)
+            record |= _confidence(widths, name)
+            record |= {key: float(value[0, k]) for key, value in coefficients.items()}
+            found.append({key: _plain(value) for key, value in record.items()})
+    return found
+
+
+def by_set(predictions: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Array]]:
+    """``{"train/y": (N,)}`` as ``{"train": {"y": (1, N)}}``, in double precision."""
+    sets: dict[str, dict[str, Array]] = {}
+    for name, values in predictions.items():
+        set_name, output = name.split("/")
+        sets.setdefault(set_name, {})[output] = values.astype(np.float64)[None, :]
+    return sets
+
+
+def _interval_metrics(
+    outputs: Mapping[str, Array],
+    lower: Array,
+    upper: Array,
+    gamma: float,
+    scalars: Mapping[str, float],
+) -> dict[str, Any]:
+    y, n = outputs["y"][0], outputs["y"].shape[1]
+    picp = float(metrics.picp(lower, upper, y))
+    low, high = metrics.picp_interval(round(picp * n), n)
+    mpiw = float(metrics.mpiw(lower, upper))
+    return {
+        "n": n,
+        "picp": picp,
+        "picp_low": float(low),
+        "picp_high": float(high),
+        "mpiw": mpiw,
+        "nmpiw": mpiw / scalars["y_range"],
+        "rmse": float(metrics.rmse(outputs["point"][0], y)),
+        "interval_score": float(metrics.interval_score(lower, upper, y, gamma)),
+        "crossed": int(metrics.crossings(lower, upper)),
+    }
+
+
+def _confidence(widths: Mapping[str, Array], name: str) -> dict[str, float]:
+    score = metrics.confidence_score(widths[name], widths["train"].mean())
+    inside = widths["test"] if "test" in widths else widths["train"]
+    detector = {}
+    if name not in ("train", "test"):
+        detector = {
+            "auroc": float(metrics.auroc(inside, widths[name])),
+            "fpr95": float(metrics.fpr95(inside, widths[name])),
+        }
+    return {"confidence_mean": float(score.mean()), "confidence_std": float(score.std())} | detector
+
+
+def _plain(value: Any) -> Any:
+    """NaN and infinities have no place in JSON: None."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

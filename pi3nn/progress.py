@@ -1,0 +1,49 @@
+"""How far a run is: a bar on a terminal, now and then a line elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from tqdm import tqdm
+
+_LINE_EVERY = 30.0  # seconds between lines when there is no terminal
+
+
+class Progress:
+    """Counts members over all stacks; a stack half done counts for half of its members."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        self._sizes = sizes
+        self._share = [0.0] * len(sizes)
+        self._bar: tqdm[None] | None = None
+        if sys.stderr.isatty():
+            style = "{l_bar}{bar}| {n:.0f}/{total} members [{elapsed}<{remaining}{postfix}]"
+            self._bar = tqdm(total=sum(sizes), desc="training", bar_format=style, leave=False)
+        self._started = self._last_line = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def update(self, stack: int, share: float, loss: float) -> None:
+        """Stack number `stack` has done `share` of its work and its mean loss is `loss`."""
+        self._share[stack] = share
+        done = sum(s * n for s, n in zip(self._share, self._sizes, strict=True))
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
+            self._bar.update(done - self._bar.n)
+        elif time.monotonic() - self._last_line > _LINE_EVERY:
+            self._last_line = time.monotonic()
+            left = (self._last_line - self._started) * (sum(self._sizes) - done) / max(done, 1e-9)
+            print(
+                f"{done:.0f} of {sum(self._sizes)} members, loss {loss:.4f}, {left:.0f} s left",
+                file=sys.stderr,
+                flush=True,
+            )

@@ -1,0 +1,85 @@
+"""From members to the tensors they are trained on: hold-out, standardisation, stacking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pi3nn.data.base import Rows, Split
+from pi3nn.data.splits import Scaler, hold_out
+from pi3nn.errors import UserError
+from pi3nn.methods.base import Progress, Stack
+from pi3nn.plan import Member
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A member's rows in standardised units, and what leads back to original ones.
+
+    ``scalars``: ``y_mean`` and ``y_std`` of the standardisation, and ``y_range``, the range of y over
+    training and test rows in standardised units (the paper divides widths by it).
+    """
+
+    sets: dict[str, Rows]
+    scalars: dict[str, float]
+
+
+def prepare(member: Member) -> Prepared:
+    """The rows of a member's split as its method sees them."""
+    split, config = member.split, member.config
+    train = split.train
+    if config["holdout"] > 0:
+        kept, _ = hold_out(len(train.y), config["holdout"], config["seed"])
+        train = Rows(train.x[kept], train.y[kept], None if train.index is None else train.index[kept])
+    if np.ptp(train.y) == 0:
+        raise UserError(
+            f"dataset={config['dataset']['name']}: the target is the same in all training rows of "
+            f"split {config['split']}: there is nothing to learn"
+        )
+    scaler = _scaler(config["scaling"], split, train)
+    scaled = {
+        name: Rows(scaler.x(rows.x), scaler.y(rows.y), rows.index)
+        for name, rows in ({**split.sets, "train": train}).items()
+    }
+    known = np.concatenate([split.sets[name].y for name in ("train", "test") if name in split.sets])
+    scalars = {
+        "y_mean": float(scaler.y_mean),
+        "y_std": float(scaler.y_std),
+        "y_range": float(np.ptp(known) / scaler.y_std),
+    }
+    return Prepared(scaled, scalars)
+
+
+def _scaler(scaling: str, split: Split, train: Rows) -> Scaler:
+    if scaling == "none":
+        return Scaler.identity(train.x.shape[1])
+    if scaling == "train":
+        return Scaler.fit(train.x, train.y)
+    known = [split.sets[name] for name in ("train", "test") if name in split.sets]
+    return Scaler.fit(np.concatenate([r.x for r in known]), np.concatenate([r.y for r in known]))
+
+
+def build(members: Sequence[Member], prepared: Sequence[Prepared], progress: Progress) -> Stack:
+    """The stack of members that `pi3nn.plan.stacks` put together."""
+    return Stack(
+        x=stacked_inputs(members, prepared, "train"),
+        y=_tensor([p.sets["train"].y for p in prepared], members[0].config["device"]),
+        seeds=[member.config["seed"] for member in members],
+        settings=[member.settings for member in members],
+        gamma=members[0].config["gamma"],
+        progress=progress,
+    )
+
+
+def stacked_inputs(members: Sequence[Member], prepared: Sequence[Prepared], name: str) -> Tensor:
+    """Inputs ``(M, N, D)`` of the evaluation set `name`."""
+    return _tensor([p.sets[name].x for p in prepared], members[0].config["device"])
+
+
+def _tensor(arrays: Sequence[NDArray[np.float64]], device: str) -> Tensor:
+    return torch.from_numpy(np.stack(arrays).astype(np.float32)).to(device)

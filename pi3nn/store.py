@@ -1,0 +1,204 @@
+"""The run store: one folder per trained member, under its key.
+
+    <root>/<key>/config.yaml       everything that decided the member's numbers
+                 records.json      the results, one row per evaluation set and level
+                 predictions.npz   what the networks said on every set: new levels need no training
+                 weights.npz       the networks themselves
+                 provenance.json   versions, commit, machine, times
+                 DONE              written last: a folder without it does not exist
+
+A folder is written beside its place under a temporary name, flushed, and renamed. Two processes may
+write the same key: one wins, and both are content, since the numbers are the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from pi3nn.errors import UserError
+
+Arrays = dict[str, NDArray[Any]]
+_DONE = "DONE"
+_TEMPORARY = ".tmp-"
+_STALE_SECONDS = 24 * 3600  # a temporary folder of another machine is given a day
+
+
+class Store:
+    """A folder of members. Nothing is created before the first write."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+
+    def __contains__(self, key: str) -> bool:
+        return (self.root / key / _DONE).is_file()
+
+    def keys(self) -> list[str]:
+        """Keys of all members, sorted."""
+        if not self.root.is_dir():
+            return []
+        return sorted(entry.name for entry in os.scandir(self.root) if entry.name in self)
+
+    def write(
+        self,
+        key: str,
+        config: dict[str, Any],
+        result: dict[str, Any],
+        predictions: Arrays,
+        weights: Arrays,
+        provenance: dict[str, Any],
+    ) -> None:
+        """Store one member, whole or not at all."""
+        temporary = self.root / f"{_TEMPORARY}{key}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        with _clear_errors(self.root):
+            try:
+                temporary.mkdir(parents=True)
+                _write_text(temporary / "config.yaml", yaml.safe_dump(config, sort_keys=True))
+                _write_text(temporary / "records.json", json.dumps(result))
+                _write_text(temporary / "provenance.json", json.dumps(provenance, indent=1))
+                _write_arrays(temporary / "predictions.npz", predictions)
+                _write_arrays(temporary / "weights.npz", weights)
+                _write_text(temporary / _DONE, "")
+                self._put_in_place(temporary, key)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+
+    def _put_in_place(self, temporary: Path, key: str) -> None:
+        place = self.root / key
+        if place.exists() and key not in self:
+            shutil.rmtree(place)  # left by something that was not us
+        try:
+            temporary.rename(place)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise  # else: another process stored the same member meanwhile
+        _flush_folder(self.root)
+
+    def result(self, key: str) -> dict[str, Any]:
+        """The content of ``records.json``: ``status``, ``scalars``, ``records`` and more."""
+        text = (self.root / key / "records.json").read_text()
+        result: dict[str, Any] = json.loads(text)
+        return result
+
+    def replace_result(self, key: str, result: dict[str, Any]) -> None:
+        """Put another ``records.json`` in place of a member's, atomically."""
+        place = self.root / key / "records.json"
+        temporary = place.with_name(f"{_TEMPORARY}{os.getpid()}-{uuid.uuid4().hex[:8]}")
+        with _clear_errors(self.root):
+            try:
+                _write_text(temporary, json.dumps(result))
+                temporary.replace(place)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+    def config(self, key: str) -> dict[str, Any]:
+        config: dict[str, Any] = yaml.safe_load((self.root / key / "config.yaml").read_text())
+        return config
+
+    def predictions(self, key: str) -> Arrays:
+        """Arrays by name ``<set>/<output>``, each ``(N,)``."""
+        with np.load(self.root / key / "predictions.npz", allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+
+    def rows(self, keys: Iterable[str] | None = None) -> list[dict[str, Any]]:
+        """Records of the given members (all by default) as flat rows: see `docs/records.md`."""
+        rows: list[dict[str, Any]] = []
+        for key in self.keys() if keys is None else keys:
+            result = self.result(key)
+            rows += [{**result["member"], **record, "key": key} for record in result["records"]]
+        return rows
+
+    def verify(self) -> tuple[list[str], list[str]]:
+        """Check every folder and clear what killed runs left behind.
+
+        Returns
+        -------
+        removed, damaged
+            Names of the temporary folders that were removed, and one sentence for each member that
+            can't be read (it is left where it is).
+        """
+        removed, damaged = [], []
+        for entry in sorted(self.root.iterdir()) if self.root.is_dir() else []:
+            if entry.name.startswith(_TEMPORARY):
+                if _abandoned(entry):
+                    shutil.rmtree(entry)
+                    removed.append(entry.name)
+            elif entry.is_dir():
+                damaged += self._problems(entry.name)
+                for left in entry.glob(f"{_TEMPORARY}*"):
+                    left.unlink()
+                    removed.append(f"{entry.name}/{left.name}")
+        return removed, damaged
+
+    def _problems(self, key: str) -> list[str]:
+        if key not in self:
+            return [f"{key}: no {_DONE} marker; not a finished member"]
+        try:
+            self.result(key)["records"], self.config(key)
+            self.predictions(key)
+        except Exception as error:  # any unreadable file is the finding itself
+            return [f"{key}: {type(error).__name__}: {error}"]
+        return []
+
+
+def _abandoned(temporary: Path) -> bool:
+    """Whether the process that was writing here is gone."""
+    pid = int(temporary.name.rsplit("-", 2)[1])
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, 0)
+        return time.time() - temporary.stat().st_mtime > _STALE_SECONDS
+    return True
+
+
+@contextlib.contextmanager
+def _clear_errors(root: Path) -> Iterator[None]:
+    """Turn what an operating system says about a folder into a sentence for its owner."""
+    reasons = {
+        errno.ENOSPC: "the disk is full; make room and start again: nothing stored is lost",
+        errno.EDQUOT: "your disk quota is used up; make room and start again: nothing stored is lost",
+        errno.EROFS: "the folder is read-only; choose another with store=",
+        errno.EACCES: "you may not write there; choose another folder with store=",
+        errno.EPERM: "you may not write there; choose another folder with store=",
+        errno.ENOTDIR: "it is not a folder; choose another with store=",
+        errno.EEXIST: "it is not a folder; choose another with store=",
+    }
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in reasons:
+            raise
+        raise UserError(f"can't write to the store {root}: {reasons[error.errno]}") from error
+
+
+def _write_text(path: Path, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _write_arrays(path: Path, arrays: Arrays) -> None:
+    with open(path, "wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
