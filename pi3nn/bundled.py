@@ -1,0 +1,55 @@
+"""The files that come with the project, each checked against ``data/registry.json``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from pi3nn import paths
+from pi3nn.errors import UserError
+
+_REPAIR = "restore it with `git checkout -- data`, or install pi3nn again"
+
+
+def checksums() -> dict[str, str]:
+    """SHA-256 of every bundled file, by its name below the data folder (``uci/boston.csv.gz``)."""
+    registry = paths.bundled_data() / "registry.json"
+    try:
+        entries = json.loads(registry.read_text(encoding="utf-8"))["bundled"]
+        return {name: entry["sha256"] for name, entry in entries.items()}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"The registry of checksums {registry} cannot be read: {_REPAIR}."
+        ) from error
+
+
+def read(name: str) -> bytes:
+    """Return the content of a bundled file, once its checksum is known to agree.
+
+    Parameters
+    ----------
+    name
+        The file's name below the data folder, as in the registry: ``uci/boston.csv.gz``.
+
+    Raises
+    ------
+    UserError
+        When the registry does not know the file, or the file is missing, unreadable or changed.
+    """
+    path = paths.bundled_data() / name
+    expected = checksums().get(name)
+    if expected is None:
+        raise UserError(f"The bundled file {path} has no checksum in registry.json: {_REPAIR}.")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or "it cannot be read"
+        raise UserError(
+            f"The bundled file {path} cannot be opened ({reason}): {_REPAIR}."
+        ) from error
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise UserError(
+            f"The bundled file {path} is not the one this version came with "
+            f"(its SHA-256 differs from registry.json): {_REPAIR}."
+        )
+    return content
