@@ -1,19 +1,70 @@
-"""Data sets: one file per source, each with ``Settings`` and ``load``; see `pi3nn.data.base`."""
+"""Data sets: one file per source, one YAML in ``configs/dataset/`` per data set.
+
+A source is a module of this package with a dataclass ``Settings`` and ``load(settings)``. A
+source that downloads also has ``downloads(settings)``: the names of the files it will `fetch`.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from types import ModuleType
 from typing import Any
 
-_NOT_SOURCES = {"base", "download", "reading", "splits"}
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+
+from pi3nn import paths
+from pi3nn.data.base import Dataset
+from pi3nn.errors import UserError, nearest
 
 
 def sources() -> list[str]:
-    """Names of all sources: the modules of this folder that load a data set."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _NOT_SOURCES)
+    """Names of all sources, found by themselves."""
+    modules = [module.name for module in pkgutil.iter_modules(__path__)]
+    return [name for name in modules if hasattr(source(name), "Settings")]
 
 
-def source(name: str) -> Any:
-    """The module of a source, with its ``Settings`` and ``load``."""
+def source(name: str) -> ModuleType:
+    """The module of a source."""
     return importlib.import_module(f"{__name__}.{name}")
+
+
+def names() -> list[str]:
+    """Names of all data sets: the YAML files in ``configs/dataset/``."""
+    return sorted(path.stem for path in (paths.configs() / "dataset").glob("*.yaml"))
+
+
+def settings(name: str, **overrides: Any) -> Any:
+    """Settings of a data set: its YAML, then `overrides`, checked against its source's dataclass.
+
+    Raises
+    ------
+    UserError
+        For an unknown data set, an unknown key or a value of the wrong type.
+    """
+    if name not in names():
+        raise UserError(
+            f"there is no data set '{name}'{nearest(name, names())}: one of {', '.join(names())}"
+        )
+    config = OmegaConf.load(paths.configs() / "dataset" / f"{name}.yaml")
+    assert isinstance(config, DictConfig)
+    base = next(entry for entry in config.pop("defaults") if entry.startswith("base_"))
+    schema = OmegaConf.structured(source(base.removeprefix("base_")).Settings)
+    try:
+        return OmegaConf.to_object(OmegaConf.merge(schema, config, overrides))
+    except ConfigKeyError as error:
+        key = str(error.key)
+        raise UserError(
+            f"the data set '{name}' has no key '{key}'{nearest(key, map(str, schema))}"
+        ) from error
+    except OmegaConfBaseException as error:
+        text = str(error).split("\n", 1)[0]
+        raise UserError(f"the data set '{name}' can't take {error.full_key}: {text}") from error
+
+
+def open_dataset(name: str, **overrides: Any) -> Dataset:
+    """Load a data set by its name, as `settings` gives it."""
+    chosen = settings(name, **overrides)
+    dataset: Dataset = source(chosen.source).load(chosen)
+    return dataset
