@@ -19,13 +19,13 @@ from pi3nn.plan import Member
 Array = NDArray[np.float64]
 
 
-def records(
+def evaluate(
     member: Member,
     predictions: Mapping[str, NDArray[Any]],
     scalars: Mapping[str, float],
     levels: Sequence[float],
-) -> list[dict[str, Any]]:
-    """One record per evaluation set and level.
+) -> tuple[list[dict[str, Any]], dict[str, NDArray[np.float32]]]:
+    """Intervals at every level, and their records.
 
     Parameters
     ----------
@@ -33,6 +33,12 @@ def records(
         Arrays ``(N,)`` by name ``<set>/<output>``; ``<set>/y`` is the target.
     scalars
         The numbers that came with the fit, such as ``nu`` and ``y_range``.
+
+    Returns
+    -------
+    records, intervals
+        One record per evaluation set and level; the bounds ``(N,)`` by name
+        ``<set>/lower@<level>`` and ``<set>/upper@<level>``.
     """
     method, settings = methods.get(member.kind), member.settings
     sets = by_set(predictions)
@@ -43,24 +49,27 @@ def records(
         name: method.bounds(outputs, fit_scalars, coefficients, levels, settings)
         for name, outputs in sets.items()
     }
-    found = []
+    found, intervals = [], {}
     for k, gamma in enumerate(levels):
         widths = {name: (upper - lower)[0, k] for name, (lower, upper) in bounds.items()}
         for name, (lower, upper) in bounds.items():
+            intervals[f"{name}/lower@{gamma}"] = lower[0, k].astype(np.float32)
+            intervals[f"{name}/upper@{gamma}"] = upper[0, k].astype(np.float32)
             record = {"set": name, "gamma": gamma}
             record |= _interval_metrics(sets[name], lower[0, k], upper[0, k], gamma, scalars)
             record |= _confidence(widths, name)
             record |= {key: float(value[0, k]) for key, value in coefficients.items()}
             found.append({key: _plain(value) for key, value in record.items()})
-    return found
+    return found, intervals
 
 
 def by_set(predictions: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Array]]:
-    """``{"train/y": (N,)}`` as ``{"train": {"y": (1, N)}}``, in double precision."""
+    """``{"train/y": (N,)}`` as ``{"train": {"y": (1, N)}}``, in double precision, without bounds."""
     sets: dict[str, dict[str, Array]] = {}
     for name, values in predictions.items():
         set_name, output = name.split("/")
-        sets.setdefault(set_name, {})[output] = values.astype(np.float64)[None, :]
+        if "@" not in output:
+            sets.setdefault(set_name, {})[output] = values.astype(np.float64)[None, :]
     return sets
 
 

@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from omegaconf import DictConfig
 
-from pi3nn import evaluate, methods, plan, provenance, stacking
+from pi3nn import methods, plan, provenance, stacking
 from pi3nn.errors import UserError
+from pi3nn.evaluate import by_set, evaluate
 from pi3nn.methods.base import Fitted
 from pi3nn.plan import Member
 from pi3nn.progress import Progress
@@ -57,18 +58,24 @@ def _add_levels(member: Member, store: Store, levels: Sequence[float]) -> None:
     known = {record["gamma"] for record in result["records"]}
     new = [gamma for gamma in levels if gamma not in known]
     if new and member.config["gamma"] is None:
-        result["records"] += _records(member, store.predictions(member.key), result, new)
-        store.replace_result(member.key, result)
+        predictions = store.predictions(member.key)
+        _judge(member, predictions, result, new)
+        store.replace(member.key, result, predictions)
 
 
-def _records(
+def _judge(
     member: Member, predictions: Arrays, result: dict[str, Any], levels: Sequence[float]
-) -> list[dict[str, Any]]:
-    """Records at `levels`; those of a failed member say only what was asked."""
+) -> None:
+    """Add intervals and records at `levels`; those of a failed member say only what was asked."""
     if result["member"]["status"] == "ok":
-        return evaluate.records(member, predictions, result["scalars"], levels)
-    sets = evaluate.by_set(predictions)
-    return [{"set": name, "gamma": gamma, "n": sets[name]["y"].size} for gamma in levels for name in sets]
+        records, intervals = evaluate(member, predictions, result["scalars"], levels)
+        predictions |= intervals
+    else:
+        rows = {name: outputs["y"].size for name, outputs in by_set(predictions).items()}
+        records = [
+            {"set": name, "gamma": gamma, "n": n} for gamma in levels for name, n in rows.items()
+        ]
+    result["records"] += records
 
 
 # --- workers -------------------------------------------------------------------------------------
@@ -144,11 +151,12 @@ def _train_stack(
     fitted = methods.get(members[0].kind).fit(stack)
     arrays = _predictions(members, prepared, fitted)
     seconds = (time.perf_counter() - clock) / len(members)
+    gamma = members[0].config["gamma"]
     for m, member in enumerate(members):
         scalars = prepared[m].scalars | {k: float(v[m]) for k, v in fitted.scalars.items()}
-        result = {"member": _labels(member, fitted.failures.get(m, ""), seconds), "scalars": scalars}
-        asked = levels if member.config["gamma"] is None else [member.config["gamma"]]
-        result["records"] = _records(member, arrays[m], result, asked)
+        labels = _labels(member, fitted.failures.get(m, ""), seconds)
+        result: dict[str, Any] = {"member": labels, "scalars": scalars, "records": []}
+        _judge(member, arrays[m], result, levels if gamma is None else [gamma])
         weights = {name: values[m].cpu().numpy() for name, values in fitted.state().items()}
         origin = {**provenance.facts(), "started": started, "stack": len(members)}
         store.write(member.key, member.config, result, arrays[m], weights, origin)

@@ -57,7 +57,8 @@ def prepare(member: Member) -> Prepared:
 
 def _scaler(scaling: str, split: Split, train: Rows) -> Scaler:
     if scaling == "none":
-        return Scaler.identity(train.x.shape[1])
+        inputs = train.x.shape[1]
+        return Scaler(np.zeros(inputs), np.ones(inputs), 0.0, 1.0)
     if scaling == "train":
         return Scaler.fit(train.x, train.y)
     known = [split.sets[name] for name in ("train", "test") if name in split.sets]

@@ -2,7 +2,8 @@
 
     <root>/<key>/config.yaml       everything that decided the member's numbers
                  records.json      the results, one row per evaluation set and level
-                 predictions.npz   what the networks said on every set: new levels need no training
+                 predictions.npz   what the networks said on every set, and the intervals: new
+                                   levels, metrics and figures need no training
                  weights.npz       the networks themselves
                  provenance.json   versions, commit, machine, times
                  DONE              written last: a folder without it does not exist
@@ -20,7 +21,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,23 +93,22 @@ class Store:
         result: dict[str, Any] = json.loads(text)
         return result
 
-    def replace_result(self, key: str, result: dict[str, Any]) -> None:
-        """Put another ``records.json`` in place of a member's, atomically."""
-        place = self.root / key / "records.json"
-        temporary = place.with_name(f"{_TEMPORARY}{os.getpid()}-{uuid.uuid4().hex[:8]}")
+    def replace(self, key: str, result: dict[str, Any], predictions: Arrays) -> None:
+        """Put other predictions and records in place of a member's, each atomically.
+
+        The records come last: they are what says which levels there are.
+        """
+        folder = self.root / key
         with _clear_errors(self.root):
-            try:
-                _write_text(temporary, json.dumps(result))
-                temporary.replace(place)
-            finally:
-                temporary.unlink(missing_ok=True)
+            _replace(folder / "predictions.npz", lambda path: _write_arrays(path, predictions))
+            _replace(folder / "records.json", lambda path: _write_text(path, json.dumps(result)))
 
     def config(self, key: str) -> dict[str, Any]:
         config: dict[str, Any] = yaml.safe_load((self.root / key / "config.yaml").read_text())
         return config
 
     def predictions(self, key: str) -> Arrays:
-        """Arrays by name ``<set>/<output>``, each ``(N,)``."""
+        """Arrays ``(N,)`` by name: ``<set>/y``, ``<set>/<output>``, ``<set>/lower@<level>``."""
         with np.load(self.root / key / "predictions.npz", allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
 
@@ -180,6 +180,15 @@ def _clear_errors(root: Path) -> Iterator[None]:
         if error.errno not in reasons:
             raise
         raise UserError(f"can't write to the store {root}: {reasons[error.errno]}") from error
+
+
+def _replace(place: Path, write: Callable[[Path], None]) -> None:
+    temporary = place.with_name(f"{_TEMPORARY}{place.name}-{os.getpid()}-{uuid.uuid4().hex[:8]}")
+    try:
+        write(temporary)
+        temporary.replace(place)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _write_text(path: Path, text: str) -> None:

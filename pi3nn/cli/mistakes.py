@@ -1,0 +1,115 @@
+"""What people type, put right where it is clear and explained where it is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from pi3nn import config, paths
+from pi3nn.errors import nearest
+
+_OPTION = re.compile(r"-")
+
+
+def wrap_lists(arguments: Sequence[str]) -> list[str]:
+    """Make ``seeds=3`` a list, and each alternative of ``-m seeds=1,2``: Hydra's are typed."""
+    return [_wrapped(argument) for argument in arguments]
+
+
+def _wrapped(argument: str) -> str:
+    key, equals, value = argument.partition("=")
+    if key not in config.LISTS or not equals or value.startswith("["):
+        return argument
+    try:
+        override = OverridesParser.create().parse_override(argument)
+    except HydraException:
+        return argument  # Hydra will say what is wrong with it
+    if override.is_sweep_override():
+        return f"{key}=" + ",".join(f"[{choice}]" for choice in override.sweep_string_iterator())
+    return f"{key}=[{value}]"
+
+
+def explain(arguments: Sequence[str], error: Exception) -> str:
+    """One sentence for a configuration that Hydra or OmegaConf refused."""
+    overrides = [text for text in arguments if "=" in text and not text.startswith("-")]
+    for text in overrides:
+        key, _, value = text.partition("=")
+        sentence = _unknown_choice(key, value) or _unknown_key(key, overrides)
+        if sentence:
+            return sentence
+    for text in arguments:
+        if "=" not in text and not text.startswith(("-", "~")) and text not in _option_values(arguments):
+            return f"'{text}' is not of the form key=value{nearest(text, _keys(_base(overrides)))}"
+    return _in_hydras_words(error)
+
+
+def _unknown_choice(key: str, value: str) -> str | None:
+    folder = paths.configs() / key.lstrip("+")
+    if "." in key or not folder.is_dir():
+        return None
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    for choice in value.split(","):
+        if choice not in known:
+            return f"there is no {key}={choice}{nearest(choice, known)}; choices: {', '.join(known)}"
+    return None
+
+
+def _unknown_key(key: str, overrides: Sequence[str]) -> str | None:
+    key = key.lstrip("+~")
+    if key.startswith("hydra") or (paths.configs() / key).is_dir():
+        return None
+    known = _keys(_base(overrides))
+    if key in known or key.startswith("sweep."):
+        return None
+    return f"there is no key '{key}'{nearest(key, known)}; see them all with --cfg job"
+
+
+def _base(overrides: Sequence[str]) -> DictConfig:
+    """The configuration with only the choices of `overrides` made, the first of each sweep."""
+    chosen = []
+    for text in overrides:
+        key, _, value = text.partition("=")
+        if (paths.configs() / key).is_dir():
+            chosen.append(f"{key}={value.split(',')[0]}")
+    with initialize_config_dir(str(paths.configs().absolute()), version_base="1.3"):
+        return compose("config", chosen)
+
+
+def _keys(cfg: DictConfig, prefix: str = "") -> list[str]:
+    """Every key that may be set, with its dots, and every config group."""
+    return [*_groups(), *_walk(cfg, prefix)] if not prefix else list(_walk(cfg, prefix))
+
+
+def _groups() -> list[str]:
+    return [path.name for path in Path(paths.configs()).iterdir() if path.is_dir()]
+
+
+def _walk(cfg: DictConfig, prefix: str) -> Iterator[str]:
+    for key in cfg:
+        yield f"{prefix}{key}"
+        node = cfg._get_node(key)
+        if isinstance(node, DictConfig) and not node._is_none() and not node._is_missing():
+            yield from _walk(node, f"{prefix}{key}.")
+
+
+def _option_values(arguments: Sequence[str]) -> set[str]:
+    """Words that belong to an option before them, as in ``--cfg job``."""
+    pairs = zip(arguments, arguments[1:], strict=False)
+    return {word for option, word in pairs if option.startswith("-")}
+
+
+def _in_hydras_words(error: Exception) -> str:
+    """The message without its stack of frames; of a type error, with the key."""
+    cause = error
+    while isinstance(cause.__cause__, (OmegaConfBaseException, HydraException)):
+        cause = cause.__cause__
+    full_key = getattr(cause, "full_key", None)
+    text = config.first_line(cause)
+    return f"{full_key}: {text}" if full_key and str(full_key) not in text else text

@@ -1,0 +1,99 @@
+"""Figures from the store. Functions that draw take and return axes and read no file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from pi3nn import metrics
+from pi3nn.paper import tables
+from pi3nn.store import Store
+
+BAND, INSIDE, OUTSIDE = "#9ecae1", "#08519c", "#d94801"
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write ``<path>.png`` and ``<path>.pdf``."""
+    for ending in ("png", "pdf"):
+        # No dates inside: the same numbers give the same file.
+        metadata: dict[str, Any] = {"CreationDate": None} if ending == "pdf" else {}
+        figure.savefig(f"{path}.{ending}", dpi=150, bbox_inches="tight", metadata=metadata)
+    plt.close(figure)
+
+
+def run_figure(records: pd.DataFrame, store: Store) -> Figure:
+    """Two panels: the rows of one member in their band, and the coverage of every scenario."""
+    gamma = records["gamma"].max() if 0.95 not in set(records["gamma"]) else 0.95
+    rows = records[records["gamma"] == gamma]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), width_ratios=[1.4, 1])
+    trained = rows[rows["status"] == "ok"]
+    if len(trained):
+        member = trained.iloc[0]
+        arrays, scalars = store.predictions(member.key), store.result(member.key)["scalars"]
+
+        def original(name: str) -> NDArray[np.float64]:
+            values = arrays[f"{member.set}/{name}"].astype(np.float64)
+            return np.asarray(values * scalars["y_std"] + scalars["y_mean"])
+
+        bounds = original(f"lower@{gamma}"), original(f"upper@{gamma}")
+        interval_band(left, original("y"), original("point"), *bounds)
+        left.set_title(
+            f"{member.dataset}, {member.method}: {gamma:.0%} intervals, split {member.split}, "
+            f"seed {member.seed}, PICP {member.picp:.2f}",
+            fontsize=10,
+        )
+    coverage(right, tables.scenarios(rows), gamma)
+    return figure
+
+
+def interval_band(
+    ax: Axes,
+    y: NDArray[np.float64],
+    point: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+) -> Axes:
+    """Rows ``(N,)`` sorted by prediction: band, prediction, and targets inside and outside."""
+    order = np.argsort(point, kind="stable")
+    y, point, lower, upper = y[order], point[order], lower[order], upper[order]
+    place = np.arange(len(y))
+    inside = (lower <= y) & (y <= upper)
+    ax.fill_between(place, lower, upper, color=BAND, alpha=0.6, lw=0, label="interval", step="mid")
+    ax.plot(place, point, color=INSIDE, lw=1, label="prediction")
+    size = float(np.clip(1500 / len(y), 2, 14))
+    ax.scatter(place[inside], y[inside], s=size, color="black", zorder=3, label="target inside")
+    ax.scatter(place[~inside], y[~inside], s=size, color=OUTSIDE, zorder=4, label="outside")
+    ax.set_xlabel("test rows, sorted by prediction")
+    ax.set_ylabel("target, original units")
+    ax.legend(fontsize=8, loc="upper left")
+    return ax
+
+
+def coverage(ax: Axes, scenarios: pd.DataFrame, gamma: float) -> Axes:
+    """PICP of every scenario, and where 95 % of perfect methods would fall on so few rows."""
+    rows = int(scenarios["n"].iloc[0])
+    low, high = metrics.picp_interval(gamma * rows, rows)
+    ax.axhspan(low, high, color=BAND, alpha=0.4, lw=0, label=f"sampling error, {rows} rows")
+    ax.axhline(gamma, color=INSIDE, lw=1)
+    place = np.arange(len(scenarios))
+    ax.scatter(place, scenarios["picp"], color="black", s=18, zorder=3, label="mean of seeds")
+    names = [name for name in scenarios if name == "split" or name.startswith("method.")]
+    labels = [" / ".join(f"{row[name]}" for name in names) for _, row in scenarios.iterrows()]
+    every = max(1, len(labels) // 15)
+    ax.set_xticks(place[::every], labels[::every], rotation=60, ha="right", fontsize=8)
+    ax.set_xlabel(" / ".join(name.removeprefix("method.") for name in names))
+    ax.set_ylabel("PICP on test rows")
+    ax.set_ylim(min(0.8, float(scenarios["picp"].min()) - 0.02), 1.005)
+    ax.legend(fontsize=8, loc="lower left")
+    return ax

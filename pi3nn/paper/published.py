@@ -1,0 +1,52 @@
+"""The numbers printed in the paper, as data (``published.csv``)."""
+
+from __future__ import annotations
+
+import csv
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+# Runs behind one cell of Table 1 (protocol.md, fact 1). SQR's 405 distinct runs are listed 4 times.
+RUNS = {"pi3nn": 27, "der": 27, "qd": 243, "piven": 243, "sqr": 405}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One printed number.
+
+    ``printed`` is the text as it stands in the paper. ``files`` is the value in the authors' result
+    files where it is not the printed one rounded (protocol.md 4.1); None elsewhere.
+    """
+
+    place: str
+    printed: str
+    shaded: bool
+    files: float | None
+
+    @property
+    def value(self) -> float:
+        return float(self.printed)
+
+    @property
+    def decimals(self) -> int:
+        return len(self.printed.partition(".")[2])
+
+
+def cell(table: str, method: str, column: str, statistic: str) -> Cell | None:
+    """The cell of `table` (table1, mpiw, conf_10d, conf_flight), or None where it is blank."""
+    return _cells().get((table, method, column, statistic))
+
+
+@functools.cache
+def _cells() -> dict[tuple[str, str, str, str], Cell]:
+    with open(Path(__file__).with_name("published.csv"), newline="", encoding="utf-8") as file:
+        return {
+            (row["table"], row["method"], row["column"], row["statistic"]): Cell(
+                row["place"],
+                row["printed"],
+                row["shaded"] == "1",
+                float(row["files"]) if row["files"] else None,
+            )
+            for row in csv.DictReader(file)
+        }

@@ -1,0 +1,106 @@
+"""What a run leaves for its user: a table on the screen and in files, and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from pi3nn.paper import figures, tables
+from pi3nn.store import Store
+
+_NAMES = {
+    "mean": "mean PICP",
+    "std": "std",
+    "best": "best",
+    "worst": "worst",
+    "width": "MPIW / range at the best",
+}
+_RULE = (
+    "Verdicts: ours and printed means differ by at most 0.01 + 2 standard errors of both; std, best "
+    "and worst likewise (pi3nn/paper/verdicts.py)."
+)
+
+
+def write(store: Store, keys: list[str], unit: str, trained: int, folder: Path) -> None:
+    """Print the tables of a run and write ``table.csv``, ``table.md``, ``figure.png``, ``.pdf``."""
+    records = pd.DataFrame(store.rows(keys))
+    judged = records[records["set"] == _judged_set(records)]
+    text = "\n".join(_lines(judged, unit, trained, len(keys)))
+    folder.mkdir(parents=True, exist_ok=True)
+    _table(judged).to_csv(folder / "table.csv", index=False, float_format="%.6g")
+    (folder / "table.md").write_text(text + "\n", encoding="utf-8")
+    figures.save(figures.run_figure(judged, store), folder / "figure")
+    print(text)
+    print(f"\ntable.csv, table.md and figure.png are in {folder}; members in {store.root}")
+
+
+def _judged_set(records: pd.DataFrame) -> str:
+    return "test" if (records["set"] == "test").any() else "train"
+
+
+def _table(judged: pd.DataFrame) -> pd.DataFrame:
+    """Scenario rows of all levels, one below the other."""
+    parts = []
+    for gamma, rows in judged.groupby("gamma"):
+        part = tables.scenarios(rows)
+        part.insert(0, "gamma", gamma)
+        parts.append(part)
+    return pd.concat(parts)
+
+
+def _lines(judged: pd.DataFrame, unit: str, trained: int, members: int) -> Iterator[str]:
+    first = judged.iloc[0]
+    seconds = judged.drop_duplicates("key")["seconds"].sum()
+    yield f"# {first.dataset}, {first.method}, protocol {first.protocol}"
+    yield ""
+    yield f"{members} members, {trained} trained now; {seconds:.1f} s of training in all."
+    for gamma, rows in judged.groupby("gamma"):
+        yield ""
+        yield f"## {gamma:.4g} intervals on {first.set} rows"
+        yield ""
+        yield from _markdown(_shown(tables.scenarios(rows)))
+        yield ""
+        yield from _statistics(rows, unit, float(str(gamma)))
+
+
+def _shown(scenarios: pd.DataFrame) -> pd.DataFrame:
+    shown = scenarios.rename(columns=lambda name: name.removeprefix("method."))
+    if not shown["failed"].any():
+        shown = shown.drop(columns="failed")
+    for name in tables.SCENARIO_METRICS:
+        shown[name] = shown[name].map("{:.3f}".format)
+    return shown
+
+
+def _statistics(rows: pd.DataFrame, unit: str, gamma: float) -> Iterator[str]:
+    first = rows.iloc[0]
+    units = tables.scenarios(rows) if unit == "scenario" else rows
+    if units["picp"].isna().all():
+        yield "Every member failed; the records say why."
+        return
+    stats = tables.statistics(units, gamma)
+    in_paper = first.experiment == "uci" and gamma == 0.95
+    comparisons = tables.compare(
+        stats, units, first.method if in_paper else "", first.dataset, first.protocol == "released"
+    )
+    over = f"over {len(units)} {unit}s"
+    shown = pd.DataFrame(
+        [(_NAMES[c.statistic], f"{c.ours:.3f}", c.printed, c.verdict) for c in comparisons],
+        columns=[over, "ours", "paper", "verdict"],
+    )
+    yield from _markdown(shown if in_paper else shown[[over, "ours"]])
+    if shown["verdict"].any():
+        yield ""
+        yield _RULE
+
+
+def _markdown(table: pd.DataFrame) -> Iterator[str]:
+    """A table that reads well both as plain text and as Markdown."""
+    cells = [list(map(str, table.columns)), *table.astype(str).to_numpy().tolist()]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    for number, row in enumerate(cells):
+        yield "| " + " | ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)) + " |"
+        if number == 0:
+            yield "|" + "|".join("-" * (w + 2) for w in widths) + "|"
