@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -61,6 +62,13 @@ def settings(name: str, **overrides: Any) -> Any:
     except OmegaConfBaseException as error:
         text = str(error).split("\n", 1)[0]
         raise UserError(f"the data set '{name}' can't take {error.full_key}: {text}") from error
+
+
+def load(config: Mapping[str, Any]) -> Dataset:
+    """Load the data set that `config`, the resolved node ``dataset`` of a run, describes."""
+    module = source(config["source"])
+    dataset: Dataset = module.load(module.Settings(**config))
+    return dataset
 
 
 def open_dataset(name: str, **overrides: Any) -> Dataset:
