@@ -17,10 +17,8 @@ def checksums() -> dict[str, str]:
     try:
         entries = json.loads(registry.read_text(encoding="utf-8"))["bundled"]
         return {name: entry["sha256"] for name, entry in entries.items()}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"The registry of checksums {registry} cannot be read: {_REPAIR}."
-        ) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"the registry of checksums {registry} can't be read: {_REPAIR}") from error
 
 
 def read(name: str) -> bytes:
@@ -39,17 +37,16 @@ def read(name: str) -> bytes:
     path = paths.bundled_data() / name
     expected = checksums().get(name)
     if expected is None:
-        raise UserError(f"The bundled file {path} has no checksum in registry.json: {_REPAIR}.")
+        raise UserError(f"the bundled file {path} has no checksum in registry.json: {_REPAIR}")
     try:
         content = path.read_bytes()
     except OSError as error:
-        reason = error.strerror or "it cannot be read"
         raise UserError(
-            f"The bundled file {path} cannot be opened ({reason}): {_REPAIR}."
+            f"the bundled file {path} can't be read ({error.strerror}): {_REPAIR}"
         ) from error
     if hashlib.sha256(content).hexdigest() != expected:
         raise UserError(
-            f"The bundled file {path} is not the one this version came with "
-            f"(its SHA-256 differs from registry.json): {_REPAIR}."
+            f"the bundled file {path} is damaged or changed, "
+            f"its SHA-256 is not the one in registry.json: {_REPAIR}"
         )
     return content

@@ -36,18 +36,12 @@ def hold_out(n_rows: int, share: float, seed: int) -> tuple[Index, Index]:
         Row numbers, each in the order drawn.
     """
     if not 0 < share < 1:
-        raise UserError(
-            f"A share of {share:g} of the rows cannot be held out: it must lie between 0 and 1."
-        )
+        raise UserError(f"a share of {share:g} of the rows can't be held out: between 0 and 1")
     if not 0 <= seed < 2**32:
-        raise UserError(
-            f"{seed} cannot number a split: a seed is a whole number from 0 to 2**32 - 1."
-        )
+        raise UserError(f"{seed} can't number a split: a whole number from 0 to 2**32 - 1")
     n_held = math.ceil(share * n_rows)
     if n_held >= n_rows:
-        raise UserError(
-            f"{n_rows} row(s) are too few to hold out {share:g} of them and keep any for training."
-        )
+        raise UserError(f"{n_rows} row(s) are too few to hold out a share of {share:g} and train")
     order = np.random.RandomState(seed).permutation(n_rows).astype(np.int64, copy=False)
     return order[n_held:], order[:n_held]
 
@@ -93,9 +87,9 @@ def _std(values: Array) -> Array:
     """Population standard deviation of each column; 1 where a column is constant.
 
     The computed deviation of a constant column is rounding noise, not 0 (2.5e-13 for naval's
-    compressor inlet pressure, and more with more rows), and dividing by it makes that noise an
-    input. So constancy is judged by the range of the values, which no sum can blur, relative to
-    their size, so that a column in very small units still counts as varying.
+    compressor inlet pressure in float64, and more with more rows), and dividing by it makes that
+    noise an input. So constancy is judged by the range of the values, which no sum can blur,
+    relative to their size, so that a column in very small units still counts as varying.
     """
     constant = np.ptp(values, axis=0) <= 1e-10 * np.abs(values).max(axis=0)
     return np.where(constant, 1.0, values.std(axis=0))

@@ -17,8 +17,8 @@ import pandas as pd
 import yaml
 from omegaconf import MISSING
 
-from pi3nn import bundled, paths
-from pi3nn.data import splits
+from pi3nn import paths
+from pi3nn.data import bundled, splits
 from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split
 from pi3nn.errors import UserError, nearest
 
@@ -41,7 +41,7 @@ class UciDataset(Dataset):
         self.facts = facts
         self._raw = raw
         # The paper's split files were cast to float32 before anything else.
-        values: Array = raw.to_numpy().astype(np.float32).astype(np.float64)
+        values: Array = raw.to_numpy().astype(np.float32, order="C").astype(np.float64)
         self._x, self._y = values[:, :-1], values[:, -1]
 
     def table(self) -> pd.DataFrame:
@@ -60,16 +60,17 @@ class UciDataset(Dataset):
 def load(settings: Settings) -> Dataset:
     """Read a bundled set whose checksum agrees with the registry."""
     known = _known(settings.name)
-    inputs = _inputs(known)
+    inputs = [Column(*row) for row in known["inputs"]]
     if settings.leak_other_target:
         if "other_target" not in known:
             raise UserError(
                 f"dataset.leak_other_target=true makes no sense for {settings.name}, "
-                f"which has one target only: leave it out."
+                f"which has one target only: leave it out"
             )
         inputs.append(Column(*known["other_target"]))
     target = Column(*known["target"])
     file = f"uci/{settings.name}.csv.gz"
+    raw = _read(file)[[column.name for column in (*inputs, target)]]
     facts = Facts(
         name=settings.name,
         title=known["title"],
@@ -78,9 +79,9 @@ def load(settings: Settings) -> Dataset:
         source=known["source"],
         licence=known["licence"],
         citation=known["citation"],
-        files={file: bundled.checksums().get(file, "")},
+        files={file: bundled.checksums()[file]},
     )
-    return UciDataset(facts, _read(file)[[column.name for column in (*inputs, target)]])
+    return UciDataset(facts, raw)
 
 
 def names() -> list[str]:
@@ -95,14 +96,12 @@ def header(name: str) -> list[str]:
     return [row[0] for row in (*known["inputs"], *others, known["target"])]
 
 
-def _inputs(known: dict[str, Any]) -> list[Column]:
-    return [Column(*row) for row in known["inputs"]]
-
-
 def _known(name: str) -> dict[str, Any]:
     every = _all_facts()
     if name not in every:
-        raise UserError(f"There is no UCI data set '{name}'{nearest(name, every)}.")
+        raise UserError(
+            f"there is no UCI data set '{name}'{nearest(name, every)}: one of {', '.join(every)}"
+        )
     return every[name]
 
 
