@@ -8,13 +8,13 @@ checks names and types against them; `check` does the rest, before any data is l
 from __future__ import annotations
 
 import copy
-
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
-from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf import MISSING, DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import data, methods
@@ -114,11 +114,16 @@ def _check_sweep(cfg: DictConfig) -> None:
                 raise UserError(f"sweep: {key} can't be {value!r}: {first_line(error)}") from error
 
 
-def drop_overridden(cfg: DictConfig, overrides: list[str]) -> None:
-    """Take keys that the command line sets out of the sweep: what the user says wins."""
+def settle_sweep(cfg: DictConfig, overrides: Sequence[str]) -> None:
+    """Take keys out of the sweep that are null there or set on the command line.
+
+    What the user says wins; null is how a YAML takes back what an earlier one swept.
+    """
     said = {override.lstrip("+~").split("=", 1)[0] for override in overrides}
-    for key in said & set(map(str, cfg.sweep)):
-        del cfg.sweep[key]
+    with open_dict(cfg.sweep):
+        for key in list(cfg.sweep):
+            if key in said or cfg.sweep[key] is None:
+                del cfg.sweep[key]
 
 
 def sweep_points(cfg: DictConfig) -> list[dict[str, Any]]:

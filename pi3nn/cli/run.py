@@ -101,15 +101,21 @@ def _hydra_main() -> None:
     from pi3nn import config
 
     config.register()
+    mistakes: list[UserError] = []
 
     @hydra.main(version_base="1.3", config_path=str(paths.configs()), config_name="config")
     def job(cfg: DictConfig) -> None:
         from hydra.core.hydra_config import HydraConfig
 
         settings = HydraConfig.get()
-        execute(cfg, settings.overrides.task, Path(settings.runtime.output_dir))
+        try:
+            execute(cfg, settings.overrides.task, Path(settings.runtime.output_dir))
+        except UserError as error:
+            mistakes.append(error)  # raised here, Hydra would print words of its own first
 
     job()
+    if mistakes:
+        raise mistakes[0]
 
 
 def execute(cfg: object, overrides: Sequence[str], folder: Path) -> None:

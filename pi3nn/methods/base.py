@@ -19,6 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pi3nn.errors import UserError, nearest
+
 Outputs = Mapping[str, NDArray[np.float64]]  # name -> (M, N), on one set of rows
 Coefficients = Mapping[str, NDArray[np.float64]]  # name -> (M, K), one value per level
 Progress = Callable[[float, float], None]  # share of the work done, mean loss
@@ -96,6 +98,10 @@ class Method(ABC):
     def check(self, settings: Any) -> None:  # noqa: B027 (most methods have nothing to refuse)
         """Raise UserError for settings that have the right type but make no sense."""
 
+    def width(self, rows: int, inputs: int, settings: Any) -> int:
+        """How many members of this size to train in one stack: a matter of speed only."""
+        return 64
+
     @abstractmethod
     def fit(self, stack: Stack) -> Fitted:
         """Train all members of a stack."""
@@ -121,3 +127,12 @@ class Method(ABC):
         settings: Any,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper bound, each ``(M, K, N)``, in the order of `levels`."""
+
+
+def one_of(settings: Any, name: str, *valid: str) -> None:
+    """Raise UserError unless the setting `name` is one of the valid values."""
+    value = getattr(settings, name)
+    if value not in valid:
+        raise UserError(
+            f"method.{name}={value}: it must be one of {', '.join(valid)}{nearest(str(value), valid)}"
+        )

@@ -1,0 +1,52 @@
+# make run ARGS="..."   set up, then run pi3nn-run (the main job by default)
+# make test             set up, then the tests (minutes)
+# make test-slow        what needs longer or system packages, which it installs
+# make lint, format, clean
+
+PYTHON ?= python3
+ARGS ?= experiment=uci dataset=boston
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml constraints.txt
+
+.PHONY: run test test-slow lint format clean
+
+run: $(VENV)/.run
+	@$(BIN)/pi3nn-run $(ARGS)
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test-slow: $(VENV)/.test
+	scripts/install_system_packages
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("pi3nn needs Python 3.11 or newer: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per set of extras: what is installed already is not looked at again.
+$(VENV)/.run: $(BIN)/python $(SOURCES)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.run
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+$(VENV)/.lint: $(VENV)/.run
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,lint]'
+	@touch $@

@@ -1,0 +1,93 @@
+"""``pi3nn-report``: what is in the store, as one table. Never trains, never imports torch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pi3nn.errors import UserError
+
+_EXAMPLES = """\
+examples:
+  pi3nn-report records                                    all records of ./results/runs as CSV
+  pi3nn-report records dataset=boston set=test --output boston.csv
+  pi3nn-report records method=pi3nn hidden=100 gamma=0.95 --store results/runs
+  pi3nn-report verify                                     check the store, clear what killed runs left
+
+A record is one member, one evaluation set and one level; docs/records.md explains its columns.
+A filter is column=value, or column=value1,value2."""
+
+
+def main() -> None:
+    """Entry point of the command."""
+    sys.exit(_guarded(sys.argv[1:]))
+
+
+def _guarded(arguments: Sequence[str]) -> int:
+    try:
+        return _run(_parser().parse_args(arguments))
+    except UserError as error:
+        print(f"pi3nn-report: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pi3nn-report",
+        description="Read the store of trained members.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="records | verify")
+    records = commands.add_parser("records", help="records as CSV, one row per member, set and level")
+    records.add_argument("filters", nargs="*", metavar="column=value")
+    records.add_argument("--output", metavar="FILE", help="a CSV file (default: the screen)")
+    verify = commands.add_parser("verify", help="check a store, clear what killed runs left behind")
+    for command in (records, verify):
+        command.add_argument("--store", default="results/runs", help="default: results/runs")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    from pi3nn.store import Store
+
+    store = Store(options.store)
+    if not store.root.is_dir():
+        raise UserError(f"there is no store at {store.root}: run pi3nn-run first, or give --store")
+    return _verify(store) if options.command == "verify" else _records(store, options)
+
+
+def _records(store: object, options: argparse.Namespace) -> int:
+    from pi3nn.paper import records
+    from pi3nn.store import Store
+
+    assert isinstance(store, Store)
+    table = records.select(records.table(store), options.filters)
+    if options.output is None:
+        table.to_csv(sys.stdout, index=False)
+    else:
+        _write(Path(options.output), table.to_csv(index=False))
+        print(f"{len(table)} records in {options.output}")
+    return 0
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"can't write {path}: {error.strerror}") from error
+
+
+def _verify(store: object) -> int:
+    from pi3nn.store import Store
+
+    assert isinstance(store, Store)
+    removed, damaged = store.verify()
+    for name in removed:
+        print(f"removed {name}: left behind by a run that was killed")
+    for sentence in damaged:
+        print(f"damaged {sentence}")
+    print(f"{len(store.keys()) - len(damaged)} members are whole, {len(damaged)} damaged")
+    return 1 if damaged else 0

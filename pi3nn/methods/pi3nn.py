@@ -1,0 +1,325 @@
+"""PI3NN: three networks trained by least squares, and two roots per level (paper, section 3).
+
+`f` learns the mean and `nu` shifts it to the median; `u` and `l` learn the mean distance of the rows
+above and below it; `alpha` and `beta` scale them so that the right number of training rows stays
+outside:
+
+    [ f(x) + nu - beta(gamma) l(x),  f(x) + nu + alpha(gamma) u(x) ].
+
+One training serves every level, and intervals of different levels never cross (Theorem 1).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from omegaconf import MISSING
+from torch import Tensor
+
+from pi3nn import roots
+from pi3nn.batches import Rows, generator
+from pi3nn.errors import UserError
+from pi3nn.methods.base import Coefficients, Fitted, Method, Outputs, Stack, one_of
+from pi3nn.nets import Init, LayerInit, Shape, StackedMLP, initialise, padded
+from pi3nn.training import Recipe, stack_width, train
+
+# Widths are floored at this share of the target's standard deviation before anything is divided.
+_SMALLEST_WIDTH = 1e-6
+
+
+@dataclass
+class Settings:
+    """The keys of ``configs/method/pi3nn.yaml``, which says what each means."""
+
+    name: str = MISSING
+    kind: str = "pi3nn"
+    hidden: int = MISSING
+    layers: int = MISSING
+    activation: str = MISSING
+    front: bool = MISSING
+    init: str = MISSING
+    optimiser: str = MISSING
+    eps: float = MISSING
+    learning_rate: float = MISSING
+    decay: float = MISSING
+    decay_steps: int = MISSING
+    steps: int = MISSING
+    stop_from: int | None = MISSING
+    patience: int = MISSING
+    l1: float = MISSING
+    l2: float = MISSING
+    bounds_l1: float = MISSING
+    bounds_l2: float = MISSING
+    shift: bool = MISSING
+    ood: bool = MISSING
+    c: float = MISSING
+    bias: float | None = MISSING
+    floor: float = MISSING
+    roots: str = MISSING
+    count: str = MISSING
+    high: float = MISSING
+
+
+class PI3NN(Method):
+    Settings = Settings
+    varying = frozenset({"learning_rate", "decay", "l1", "l2", "bounds_l1", "bounds_l2", "c", "floor"})
+
+    def check(self, settings: Settings) -> None:
+        one_of(settings, "activation", "relu", "tanh")
+        one_of(settings, "init", "torch", "released")
+        one_of(settings, "optimiser", "adam", "sgd")
+        one_of(settings, "roots", "exact", "bisection")
+        one_of(settings, "count", "ceil", "floor")
+        for name in ("hidden", "layers", "steps", "learning_rate", "c", "decay", "decay_steps"):
+            if getattr(settings, name) <= 0:
+                raise UserError(f"method.{name}={getattr(settings, name)}: it must be more than 0")
+        for name in ("l1", "l2", "bounds_l1", "bounds_l2", "floor"):
+            if getattr(settings, name) < 0:
+                raise UserError(f"method.{name}={getattr(settings, name)}: it must be 0 or more")
+
+    def width(self, rows: int, inputs: int, settings: Settings) -> int:
+        return stack_width(_shape(inputs, settings), rows)
+
+    # Steps 1 to 3 -------------------------------------------------------------------------------
+
+    def fit(self, stack: Stack) -> PI3NNFit:
+        fitting = _Fitting(stack)
+        f = fitting.mean()
+        residual = _double(stack.y) - _double(f.predict(stack.x)[..., 0])
+        nu = roots.median_shift(residual) if stack.common.shift else np.zeros(stack.members)
+        above = residual - nu[:, None]
+        # A row exactly on the line belongs to D_upper; without the shift, as released, to none.
+        u = fitting.side("u", above, above >= 0 if stack.common.shift else above > 0)
+        lower = fitting.side("l", -above, above < 0)
+        scalars = {
+            "nu": torch.from_numpy(nu),
+            "smallest_width": _SMALLEST_WIDTH * stack.y.double().std(dim=1, correction=0),
+        }
+        floor = stack.tensor("floor")
+        return PI3NNFit(f, u, lower, floor, scalars=scalars, failures=fitting.failures)
+
+    # Step 4 -------------------------------------------------------------------------------------
+
+    def calibrate(
+        self,
+        train: Outputs,
+        y: NDArray[np.float64],
+        scalars: Coefficients,
+        levels: Sequence[float],
+        settings: Settings,
+    ) -> Coefficients:
+        """`alpha` and `beta` of every level, and how many rows more than wanted lie outside."""
+        above = y - train["point"] - scalars["nu"][:, None]
+        counts = [roots.outside_count(y.shape[1], g, settings.count) for g in levels]  # type: ignore[arg-type]
+        alpha, n_above = _solve(above, train["u"], counts, scalars["smallest_width"], y, settings)
+        beta, n_below = _solve(-above, train["l"], counts, scalars["smallest_width"], y, settings)
+        surplus = n_above + n_below - 2 * np.asarray(counts)
+        return {"alpha": alpha, "beta": beta, "surplus": surplus.astype(np.float64)}
+
+    def bounds(
+        self,
+        outputs: Outputs,
+        scalars: Coefficients,
+        coefficients: Coefficients,
+        levels: Sequence[float],
+        settings: Settings,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        centre = (outputs["point"] + scalars["nu"][:, None])[:, None, :]
+        u = roots.floored(outputs["u"], scalars["smallest_width"])[:, None, :]
+        lower = roots.floored(outputs["l"], scalars["smallest_width"])[:, None, :]
+        alpha, beta = coefficients["alpha"][:, :, None], coefficients["beta"][:, :, None]
+        return centre - beta * lower, centre + alpha * u
+
+
+@dataclass
+class PI3NNFit(Fitted):
+    f: StackedMLP
+    u: StackedMLP
+    lower: StackedMLP
+    floor: Tensor  # (M,)
+
+    def outputs(self, x: Tensor) -> dict[str, Tensor]:
+        return {
+            "point": self.f.predict(x)[..., 0],
+            "u": self.u.predict(x, lambda z: _positive(z, self.floor))[..., 0],
+            "l": self.lower.predict(x, lambda z: _positive(z, self.floor))[..., 0],
+        }
+
+    def state(self) -> dict[str, Tensor]:
+        nets = {"f": self.f, "u": self.u, "l": self.lower}
+        named = {f"{n}.{key}": v for n, net in nets.items() for key, v in net.state().items()}
+        return named | {"floor": self.floor}
+
+
+class _Fitting:
+    """The training of the networks of a stack, one after the other."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack, self.settings = stack, stack.common
+        self.shape = _shape(stack.x.shape[2], stack.common)
+        self.failures: dict[int, str] = {}
+        pretrained = self.settings.ood and self.settings.bias is None
+        self.stages, self.stage = (5 if pretrained else 3), 0
+
+    def mean(self) -> StackedMLP:
+        """Step 1: `f`, by least squares on all rows."""
+        everyone = list(range(self.stack.members))
+        return self._train("f", everyone, Rows(self.stack.x, self.stack.y), None)
+
+    def side(self, name: str, distance: NDArray[np.float64], on_side: NDArray[np.bool_]) -> StackedMLP:
+        """Step 3: `u` or `l`, on the rows of its side; `distance` and `on_side` are ``(M, N)``."""
+        return self._side(name, distance, on_side, self._ood_bias(name, distance, on_side))
+
+    def _ood_bias(
+        self, name: str, distance: NDArray[np.float64], on_side: NDArray[np.bool_]
+    ) -> Tensor | None:
+        """Output biases ``(M, 1)`` of the OOD initialisation (paper, section 3.3); None: default."""
+        if not self.settings.ood:
+            return None
+        if self.settings.bias is not None:
+            return torch.full((self.stack.members, 1), self.settings.bias)
+        pretrained = self._side(f"pretrain/{name}", distance, on_side, None)
+        floor = self.stack.tensor("floor")
+        outputs = pretrained.predict(self.stack.x, lambda z: _positive(z, floor))
+        return self.stack.tensor("c")[:, None] * outputs.mean(dim=1)
+
+    def _side(
+        self,
+        name: str,
+        distance: NDArray[np.float64],
+        on_side: NDArray[np.bool_],
+        bias: Tensor | None,
+    ) -> StackedMLP:
+        """Train on the rows of one side. Members with about as many rows there share a stack."""
+        net = StackedMLP(self.shape, self.stack.members, device=self.stack.x.device)
+        groups: dict[int, list[int]] = defaultdict(list)
+        for m in range(self.stack.members):
+            if m not in self.failures:
+                groups[_height(int(on_side[m].sum()), on_side.shape[1])].append(m)
+        for height, members in groups.items():
+            rows = self._gather(members, distance, on_side, height)
+            part = self._train(name, members, rows, None if bias is None else bias[members])
+            net.flat[members] = part.flat
+            self.stage -= 1
+        self.stage += 1
+        return net
+
+    def _gather(
+        self,
+        members: list[int],
+        distance: NDArray[np.float64],
+        on_side: NDArray[np.bool_],
+        height: int,
+    ) -> Rows:
+        """The rows of one side, filled up to `height` with rows of weight 0."""
+        x = self.stack.x.new_zeros(len(members), height, self.stack.x.shape[2])
+        y, weights = torch.zeros_like(x[..., 0]), torch.zeros_like(x[..., 0])
+        for i, m in enumerate(members):
+            chosen = torch.from_numpy(np.flatnonzero(on_side[m])).to(x.device)
+            x[i, : len(chosen)] = self.stack.x[m, chosen]
+            y[i, : len(chosen)] = torch.from_numpy(distance[m, on_side[m]]).to(y)
+            weights[i, : len(chosen)] = 1
+        return Rows(x, y, weights)
+
+    def _train(self, name: str, members: list[int], rows: Rows, bias: Tensor | None) -> StackedMLP:
+        net = StackedMLP(self.shape, len(members), device=self.stack.x.device)
+        seeds = [self.stack.seeds[m] for m in members]
+        initialise(net, _init(self.settings, bias), [generator(s, f"init/{name}") for s in seeds])
+        floor = None if name == "f" else self.stack.tensor("floor")[members]
+        outcome = train(
+            net,
+            rows,
+            lambda z, y, weights, info: _mean_square(z, y, weights, floor),
+            self._recipe(name, members),
+            [generator(s, f"batches/{name}") for s in seeds],
+            on_progress=self._progress,
+        )
+        for m, reason, step in zip(members, outcome.reasons, outcome.diverged, strict=True):
+            if reason:
+                self.failures[m] = f"{name}: {reason} at step {step}"
+        self.stage += 1
+        return net
+
+    def _recipe(self, name: str, members: list[int]) -> Recipe:
+        settings, prefix = self.settings, "" if name == "f" else "bounds_"
+        return Recipe(
+            learning_rate=self.stack.tensor("learning_rate")[members],
+            steps=settings.steps,
+            optimiser=settings.optimiser,
+            eps=settings.eps,
+            decay=self.stack.tensor("decay")[members],
+            decay_steps=settings.decay_steps,
+            l1=self.stack.tensor(f"{prefix}l1")[members],
+            l2=self.stack.tensor(f"{prefix}l2")[members],
+            penalised=tuple(f"hidden{i}" for i in range(settings.layers)),
+            stop_from=settings.stop_from,
+            patience=settings.patience,
+        )
+
+    def _progress(self, share: float, loss: float) -> None:
+        if self.stack.progress:
+            self.stack.progress((self.stage + share) / self.stages, loss)
+
+
+def _shape(inputs: int, settings: Settings) -> Shape:
+    return Shape(
+        inputs,
+        settings.hidden,
+        settings.layers,
+        activation=settings.activation,  # type: ignore[arg-type]
+        front=settings.front,
+    )
+
+
+def _init(settings: Settings, bias: Tensor | None) -> Init:
+    if settings.init == "torch":
+        return Init(output_bias=bias)
+    released = {"hidden0": LayerInit("normal", mean=0.1, std=0.1)}
+    return Init(default=LayerInit("glorot"), layers=released, output_bias=bias)
+
+
+def _height(count: int, n_rows: int) -> int:
+    """Rows that a side of `count` of `n_rows` rows is filled up to: one of about sixteen sizes."""
+    block = padded(-(-n_rows // 16))
+    return -(-max(count, 1) // block) * block
+
+
+def _positive(z: Tensor, floor: Tensor) -> Tensor:
+    """``sqrt(z^2 + floor)`` for ``z (M, B, 1)``; as ``|z|`` where the floor is 0.
+
+    The root itself has no gradient at 0.
+    """
+    return torch.sqrt(z * z + floor[:, None, None]) if bool(floor.any()) else z.abs()
+
+
+def _mean_square(z: Tensor, y: Tensor, weights: Tensor, floor: Tensor | None) -> Tensor:
+    outputs = z if floor is None else _positive(z, floor)
+    return (weights * (outputs[..., 0] - y) ** 2).sum(dim=1) / weights.sum(dim=1)
+
+
+def _solve(
+    residual: NDArray[np.float64],
+    width: NDArray[np.float64],
+    counts: list[int],
+    smallest: NDArray[np.float64],
+    y: NDArray[np.float64],
+    settings: Settings,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    if settings.roots == "exact":
+        return roots.exact_scale(residual, width, counts, smallest, y)
+    widths = roots.floored(width, smallest)
+    # The released code counted rows on the bound as outside.
+    return roots.bisect_scale(residual, widths, counts, settings.high, inclusive=True)
+
+
+def _double(values: Tensor) -> NDArray[np.float64]:
+    return values.double().cpu().numpy()
+
+
+METHOD = PI3NN()
