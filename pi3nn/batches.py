@@ -1,0 +1,217 @@
+"""The rows of each training step: all of them, or mini-batches by one of three rules.
+
+A member's t-th batch depends on the member alone, so it is the same in any stack.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from pi3nn.nets import pad_rows, padded
+from pi3nn.streams import Stream, block_steps
+
+Rule = Literal["epoch", "round", "draw"]
+
+
+def batches_per_epoch(rows: int, batch: int, rule: Rule) -> int:
+    """Steps that make one epoch of `rows` rows (for `draw`: about as many rows as there are)."""
+    if rule == "round":
+        return max(1, round(rows / batch))
+    return -(-rows // batch)
+
+
+def batch_indices(
+    source: torch.Generator, rows: Tensor, batch: int, rule: Rule, filler: int
+) -> Iterator[Tensor]:
+    """Blocks of row indices `(steps, padded(batch))`, the places beyond a batch being `filler`.
+
+    Parameters
+    ----------
+    rows : Tensor (n,)
+        Indices of the rows to draw from.
+    rule
+        `epoch`: a fresh permutation per epoch, cut into batches, the last one short.
+        `round`: a fresh permutation per epoch, the first round(n / batch) batches of it; the last
+        may be short, rows beyond are skipped.
+        `draw`: every step draws without replacement from all rows.
+    """
+    if rule not in ("epoch", "round", "draw"):
+        raise ValueError(f"batching must be epoch, round or draw, not {rule!r}")
+    steps = block_steps((padded(batch),))
+    picks = (
+        _drawn(source, len(rows), batch, steps)
+        if rule == "draw"
+        else _epochs(source, len(rows), batch, batches_per_epoch(len(rows), batch, rule), steps)
+    )
+    # Index n stands for "no row": it picks the filler appended here.
+    table = torch.cat([rows, rows.new_tensor([filler])])
+    for chosen in picks:
+        block = rows.new_full((steps, padded(batch)), filler)
+        block[:, : chosen.shape[1]] = table[chosen]
+        yield block
+
+
+def _epochs(
+    source: torch.Generator, n: int, batch: int, per_epoch: int, steps: int
+) -> Iterator[Tensor]:
+    """Blocks `(steps, batch)` of positions 0..n-1, n for none, epoch after epoch."""
+    used = min(n, per_epoch * batch)
+    pending = torch.empty(0, batch, dtype=torch.int64)
+    while True:
+        epochs = -(-(steps - len(pending)) // per_epoch)
+        if epochs > 0:
+            orders = torch.empty(epochs, n, dtype=torch.int64)
+            for order in orders:
+                torch.randperm(n, generator=source, out=order)
+            cut = torch.full((epochs, per_epoch * batch), n)
+            cut[:, :used] = orders[:, :used]
+            pending = torch.cat([pending, cut.view(-1, batch)])
+        yield pending[:steps]
+        pending = pending[steps:]
+
+
+def _drawn(source: torch.Generator, n: int, batch: int, steps: int) -> Iterator[Tensor]:
+    """Blocks `(steps, min(batch, n))` of positions, each row without repetition."""
+    size = min(batch, n)
+    while True:
+        if size * size > n:
+            orders = [torch.randperm(n, generator=source)[:size] for _ in range(steps)]
+            yield torch.stack(orders)
+            continue
+        # Few rows of many: draw with replacement, and draw again what holds a row twice.
+        chosen = torch.randint(n, (steps, size), generator=source)
+        while True:
+            ordered = chosen.sort(dim=1).values
+            repeated = (ordered[:, 1:] == ordered[:, :-1]).any(dim=1)
+            if not repeated.any():
+                break
+            again = (int(repeated.sum()), size)
+            chosen[repeated] = torch.randint(n, again, generator=source)
+        yield chosen
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows to train on.
+
+    Parameters
+    ----------
+    x : Tensor (M, N, D)
+    y : Tensor (M, N), or (M, N, K) where the loss wants several columns
+    weights : Tensor (M, N), optional
+        Handed to the loss; rows of weight 0 are never drawn into a mini-batch.
+    counts : sequence of M ints, optional
+        Rows that each member has, the first ones; what lies beyond is ignored. Members that take
+        all their rows at each step can share a stack only if `padded(count)` is the same for all.
+    """
+
+    x: Tensor
+    y: Tensor
+    weights: Tensor | None = None
+    counts: Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        members, n = self.x.shape[:2]
+        weights = self.y if self.weights is None else self.weights
+        if (
+            self.x.ndim != 3
+            or self.y.shape[:2] != (members, n)
+            or weights.shape[:2] != (members, n)
+        ):
+            raise ValueError(
+                f"x {tuple(self.x.shape)}, y {tuple(self.y.shape)} and weights "
+                f"{tuple(weights.shape)} do not agree in members and rows"
+            )
+        if any(not 0 < count <= n for count in self.own_counts):
+            raise ValueError(f"every member must have between 1 and {n} rows")
+
+    @property
+    def own_counts(self) -> list[int]:
+        """Rows of each member."""
+        members, n = self.x.shape[:2]
+        return [n] * members if self.counts is None else list(self.counts)
+
+    def padded_to(self, rows: int) -> tuple[Tensor, Tensor, Tensor]:
+        """`x`, `y`, `weights` with `rows` rows each, all zero beyond a member's own."""
+        own = torch.arange(rows) < torch.tensor(self.own_counts).unsqueeze(1)
+        own = own.to(self.x.device)
+        weights = torch.ones_like(self.x[..., 0]) if self.weights is None else self.weights
+        cut = []
+        for values in (self.x, self.y, weights):
+            mask = own.view(*own.shape, *[1] * (values.ndim - 2))
+            cut.append(pad_rows(values, rows).where(mask, values.new_zeros(())))
+        return cut[0], cut[1], cut[2]
+
+
+class FullBatch:
+    """All rows at each step."""
+
+    def __init__(self, rows: Rows, members: Sequence[int]) -> None:
+        sizes = {padded(count) for count in rows.own_counts}
+        if len(sizes) > 1:
+            raise ValueError(
+                f"members padded to {sorted(sizes)} rows cannot share a stack: "
+                "group them by padded(count)"
+            )
+        self.rows = sizes.pop()
+        self.steps_per_epoch = [1] * len(members)
+        self._tensors = tuple(values[list(members)] for values in rows.padded_to(self.rows))
+        self._counts = (self._tensors[2] != 0).sum(dim=1).to(rows.x.dtype)
+
+    def next(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """`x (M, B, D)`, `y (M, B)`, `weights (M, B)`, and how many weights are not 0, `(M,)`."""
+        x, y, weights = self._tensors
+        return x, y, weights, self._counts
+
+    def select(self, members: Sequence[int]) -> None:
+        """Keep these members only."""
+        self._tensors = tuple(values[list(members)] for values in self._tensors)
+        self._counts = self._counts[list(members)]
+
+
+class MiniBatches:
+    """Some rows at each step, every member by its own stream."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        members: Sequence[int],
+        batch: int,
+        rule: Rule,
+        sources: Sequence[torch.Generator],
+    ) -> None:
+        self.rows = padded(batch)
+        # One row more than any member has: all zero, of weight 0, what short batches end with.
+        filler = max(rows.own_counts)
+        self._tensors = [values[list(members)] for values in rows.padded_to(filler + 1)]
+        used = [weights.nonzero().squeeze(1).cpu() for weights in self._tensors[2]]
+        if any(len(indices) == 0 for indices in used):
+            raise ValueError("a member has no row of weight other than 0")
+        self.steps_per_epoch = [batches_per_epoch(len(i), batch, rule) for i in used]
+        self._stream = Stream(
+            [
+                batch_indices(source, indices, batch, rule, filler)
+                for source, indices in zip(sources, used, strict=True)
+            ],
+            rows.x.device,
+        )
+
+    def next(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """As `FullBatch.next`."""
+        members, height = self._tensors[0].shape[:2]
+        indices = self._stream.next()
+        first = torch.arange(0, members * height, height, device=indices.device)
+        places = (indices + first.unsqueeze(1)).flatten()
+        x, y, weights = (
+            values.flatten(0, 1).index_select(0, places).view(*indices.shape, *values.shape[2:])
+            for values in self._tensors
+        )
+        return x, y, weights, (weights != 0).sum(dim=1).to(x.dtype)
+
+    def select(self, members: Sequence[int]) -> None:
+        """Keep these members only."""
+        self._tensors = [values[list(members)] for values in self._tensors]
+        self._stream.select(members)

@@ -1,0 +1,331 @@
+"""The one training loop: any loss, for a stack of members of one shape.
+
+A member's numbers are the same, to the last bit, whatever it shares a stack with: it has its own
+random streams, its rows are padded by a rule that looks at itself alone, and a lone member is
+trained as two copies (see `pi3nn.nets`). Hence members that have finished, stopped or failed are
+taken out of the computation at once.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from pi3nn.batches import FullBatch, MiniBatches, Rows
+from pi3nn.nets import StackedMLP, one_thread
+from pi3nn.optim import Penalties, Recipe, make_optimiser, per_member
+from pi3nn.streams import Stream, dropout_masks, generator, uniform_numbers
+
+PROGRESS_SECONDS = 0.3
+
+
+@dataclass
+class Info:
+    """What a loss may want to know besides its arguments."""
+
+    step: int
+    rows: Tensor
+    """`(M,)`: the rows of the batch whose weight is not 0."""
+    uniform: Tensor | None
+    """`(M, B, uniforms)`: fresh numbers in [0, 1) for every row and step, if asked for."""
+    state: dict[str, Tensor]
+    """The method's own numbers, `(M, ...)` each, kept from step to step. Change an entry by
+    assigning a new (detached) tensor, not in place."""
+
+
+class Loss(Protocol):
+    """Outputs `(M, B, O)`, targets and weights `(M, B)` to one loss per member, `(M,)`."""
+
+    def __call__(self, outputs: Tensor, y: Tensor, weights: Tensor, info: Info, /) -> Tensor: ...
+
+
+Inputs = Callable[[Tensor, Info], Tensor]
+"""Rows `(M, B, D)` to what the network sees, `(M, B, D')`."""
+
+Progress = Callable[[float, float], None]
+"""Called with the share of steps done and the mean loss."""
+
+
+@dataclass
+class Outcome:
+    """How the training of each member ended."""
+
+    loss: Tensor
+    """`(M,)`: the last loss, L1 and L2 included, measured before the last update; the lowest one
+    where the best weights were restored."""
+    steps: list[int]
+    """Updates made."""
+    diverged: list[int]
+    """The step (from 0) whose loss or update was not finite, or -1."""
+    reasons: list[str]
+    """Why the member was frozen, or an empty string."""
+    state: dict[str, Tensor] = field(default_factory=dict)
+    """`Info.state` as each member left it."""
+
+
+def train(
+    net: StackedMLP,
+    rows: Rows,
+    loss: Loss,
+    recipe: Recipe,
+    generators: Sequence[torch.Generator],
+    *,
+    validation: Rows | None = None,
+    inputs: Inputs | None = None,
+    uniforms: int = 0,
+    state: Mapping[str, Tensor] | None = None,
+    on_progress: Progress | None = None,
+) -> Outcome:
+    """Train every member of a stack, in place.
+
+    Parameters
+    ----------
+    net : StackedMLP
+        M members, initialised.
+    generators : sequence of M torch.Generator
+        One per member. Exactly one number is taken from each; the streams of batches, dropout masks
+        and uniform numbers are derived from it.
+    validation : Rows, optional
+        Rows whose loss early stopping watches instead of the training loss with its penalties.
+    inputs : callable, optional
+        Called at each step to turn rows into what the network sees; may use `info.uniform`.
+    uniforms : int
+        Columns of `info.uniform`.
+    state : mapping, optional
+        Initial `Info.state`.
+
+    Notes
+    -----
+    A member whose loss, gradient or update is not finite is frozen with the weights from before
+    that update. At the end of its steps a member that was watched gets its best weights.
+    """
+    if len(generators) != net.members:
+        raise ValueError(f"{len(generators)} generators for {net.members} members")
+    with one_thread():
+        roots = [int(torch.randint(2**63 - 1, (1,), generator=g)) for g in generators]
+        run = _Run(net, rows, loss, recipe, roots, validation, inputs, uniforms, state or {})
+        shown = time.monotonic()
+        while run.running:
+            run.step()
+            if on_progress and time.monotonic() - shown > PROGRESS_SECONDS:
+                on_progress(run.done(), run.mean_loss())
+                shown = time.monotonic()
+    if on_progress:
+        on_progress(1.0, float(run.outcome.loss.nanmean()))
+    return run.outcome
+
+
+class _Run:
+    """A training under way. Entry i of every tensor here belongs to member `slots[i]` of `net`."""
+
+    def __init__(
+        self,
+        net: StackedMLP,
+        rows: Rows,
+        loss: Loss,
+        recipe: Recipe,
+        roots: Sequence[int],
+        validation: Rows | None,
+        inputs: Inputs | None,
+        uniforms: int,
+        state: Mapping[str, Tensor],
+    ) -> None:
+        self.net, self.loss, self.recipe, self.inputs = net, loss, recipe, inputs
+        self.slots = slots = list(range(net.members)) if net.members > 1 else [0, 0]
+        self.alive = [True] * len(slots)
+        self.work = net.select(slots)
+        self.state = {key: value[slots] for key, value in state.items()}
+        self.t = 0
+        self.value = torch.full_like(self.work.flat[:, 0], torch.nan)
+        self.outcome = Outcome(
+            loss=torch.full_like(net.flat[:, 0], torch.nan),
+            steps=[0] * net.members,
+            diverged=[-1] * net.members,
+            reasons=[""] * net.members,
+            state={key: value.clone() for key, value in state.items()},
+        )
+        seeds = [roots[member] for member in slots]
+        self.feed: FullBatch | MiniBatches = (
+            FullBatch(rows, slots)
+            if recipe.batch is None
+            else MiniBatches(rows, slots, recipe.batch, recipe.batching, _streams(seeds, "batches"))
+        )
+        self.limits = self._limits(self.feed.steps_per_epoch)
+        self.total = sum(dict(zip(slots, self.limits, strict=True)).values())
+        self.optimiser = make_optimiser(recipe, net, slots, self.feed.steps_per_epoch)
+        self.penalties = Penalties(recipe, net, slots)
+        self.masks = self._masks(seeds)
+        self.uniform = self._uniform(seeds, uniforms, "uniforms", self.feed.rows)
+        self.held = FullBatch(validation, slots) if validation else None
+        if self.held:
+            # The same numbers at every check, so that checks differ by the weights alone.
+            draws = self._uniform(seeds, uniforms, "validation", self.held.rows)
+            self.held_uniform = draws.next() if draws else None
+        self.best = torch.full_like(self.value, torch.inf)
+        self.waited = torch.zeros_like(self.value)
+        self.best_flat = self.work.flat.clone() if recipe.stop_from is not None else self.work.flat
+        self._finish()
+
+    # Setting up ---------------------------------------------------------------------------------
+
+    def _limits(self, steps_per_epoch: Sequence[int]) -> list[int]:
+        steps, epochs = self.recipe.steps, self.recipe.epochs
+        if epochs is not None:
+            return [epochs * k for k in steps_per_epoch]
+        assert steps is not None
+        return [steps if isinstance(steps, int) else int(steps[m]) for m in self.slots]
+
+    def _masks(self, seeds: Sequence[int]) -> Stream | None:
+        rates = per_member(self.recipe.dropout, self.net, self.slots).flatten().tolist()
+        if not any(rates):
+            return None
+        shape = (self.net.shape.layers, self.feed.rows, self.net.shape.hidden)
+        sources = [
+            dropout_masks(source, shape, rate, self.net.flat.dtype)
+            for source, rate in zip(_streams(seeds, "dropout"), rates, strict=True)
+        ]
+        return Stream(sources, self.net.flat.device)
+
+    def _uniform(
+        self, seeds: Sequence[int], columns: int, purpose: str, rows: int
+    ) -> Stream | None:
+        if columns == 0:
+            return None
+        sources = [
+            uniform_numbers(source, (rows, columns), self.net.flat.dtype)
+            for source in _streams(seeds, purpose)
+        ]
+        return Stream(sources, self.net.flat.device)
+
+    # A step -------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """One update of every member."""
+        work, before = self.work, dict(self.state)
+        x, y, weights, count = self.feed.next()
+        info = Info(self.t, count, self.uniform.next() if self.uniform else None, self.state)
+        masks = self.masks.next().unbind(1) if self.masks else None
+        outputs = work(self.inputs(x, info) if self.inputs else x, masks)
+        value = self.loss(outputs, y, weights, info)
+        work.backward(value)
+        with torch.no_grad():
+            self.value = self.penalties.apply(work.flat, work.grad, value.detach())
+            update = self.optimiser.update(work.grad, self.t)
+            self._freeze(update, before)
+            self._watch()
+            work.flat.sub_(update)
+            self.t += 1
+            self._finish()
+
+    def _freeze(self, update: Tensor, before: Mapping[str, Tensor]) -> None:
+        """End members whose update must not be made."""
+        # Far below the largest number, so that no parameter can overflow by adding updates.
+        limit = torch.finfo(update.dtype).max * 1e-9
+        finite = self.value.isfinite()
+        good = finite & (update.abs().amax(dim=1) < limit)
+        if bool(good.all()):
+            return
+        for i in (~good).nonzero().flatten().tolist():
+            if self.alive[i]:
+                reason = "loss" if not finite[i] else "update"
+                if finite[i] and not self.work.grad[i].isfinite().all():
+                    reason = "gradient"
+                self._end(i, self.work.flat, self.value, before)
+                self.outcome.diverged[self.slots[i]] = self.t
+                self.outcome.reasons[self.slots[i]] = f"{reason} not finite"
+
+    def _watch(self) -> None:
+        """Keep the best weights; end members that have not improved for too long."""
+        start, every = self.recipe.stop_from, self.recipe.check_every
+        if start is None or self.t < start or (self.t - start) % every:
+            return
+        score = self._held_loss() if self.held else self.value
+        better = score < self.best
+        self.best = torch.where(better, score, self.best)
+        self.waited = torch.where(better, 0, self.waited + 1)
+        torch.where(better.unsqueeze(1), self.work.flat, self.best_flat, out=self.best_flat)
+        late = self.waited >= self.recipe.patience
+        if bool(late.any()):
+            for i in late.nonzero().flatten().tolist():
+                if self.alive[i]:
+                    self._end(i, self.best_flat, self.best, self.state)
+
+    def _held_loss(self) -> Tensor:
+        assert self.held is not None
+        x, y, weights, count = self.held.next()
+        info = Info(self.t, count, self.held_uniform, dict(self.state))
+        outputs = self.work(self.inputs(x, info) if self.inputs else x)
+        return self.loss(outputs, y, weights, info)
+
+    # Ends ---------------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        """End members that have made all their steps; take the ended ones out of the stack."""
+        if self.t >= min(self.limits):
+            for i, limit in enumerate(self.limits):
+                if self.alive[i] and self.t >= limit:
+                    watched = bool(self.best[i] < torch.inf)
+                    flat, value = (
+                        (self.best_flat, self.best) if watched else (self.work.flat, self.value)
+                    )
+                    self._end(i, flat, value, self.state)
+        kept = [i for i, alive in enumerate(self.alive) if alive]
+        if len(kept) == 1:
+            # One alone would be another computation: a member that has ended keeps it company.
+            kept.append(self.alive.index(False))
+        if 0 < len(kept) < len(self.slots):
+            self._select(kept)
+
+    def _end(self, i: int, flat: Tensor, value: Tensor, state: Mapping[str, Tensor]) -> None:
+        member = self.slots[i]
+        self.alive[i] = False
+        self.net.flat[member] = flat[i]
+        self.outcome.loss[member] = value[i]
+        self.outcome.steps[member] = self.t
+        for key, values in state.items():
+            self.outcome.state[key][member] = values[i]
+
+    def _select(self, kept: list[int]) -> None:
+        self.slots = [self.slots[i] for i in kept]
+        self.alive = [self.alive[i] for i in kept]
+        self.limits = [self.limits[i] for i in kept]
+        self.work = self.work.select(kept)
+        self.state = {key: values[kept] for key, values in self.state.items()}
+        self.value, self.best, self.waited = (
+            values[kept] for values in (self.value, self.best, self.waited)
+        )
+        self.best_flat = self.best_flat[kept]
+        for part in (
+            self.feed,
+            self.optimiser,
+            self.penalties,
+            self.masks,
+            self.uniform,
+            self.held,
+        ):
+            if part is not None:
+                part.select(kept)
+        if self.held and self.held_uniform is not None:
+            self.held_uniform = self.held_uniform[kept]
+
+    # Progress -----------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        return any(self.alive)
+
+    def done(self) -> float:
+        """Share of the steps done; those spared by an early end count as done."""
+        left = {m: k for m, k, on in zip(self.slots, self.limits, self.alive, strict=True) if on}
+        return 1 - sum(limit - self.t for limit in left.values()) / self.total
+
+    def mean_loss(self) -> float:
+        """Mean of the last losses of the members still in training."""
+        return float(self.value[self.alive].mean())
+
+
+def _streams(seeds: Sequence[int], purpose: str) -> list[torch.Generator]:
+    return [generator(seed, purpose) for seed in seeds]
