@@ -1,0 +1,139 @@
+"""What intervals are judged by: pure functions on arrays `(..., N)` that reduce the last axis.
+
+`N` is rows; leading axes (members, levels) are kept. A NaN makes the result of its own
+member NaN and touches no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv
+
+
+def picp(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, strict: bool = False) -> Any:
+    """Return the prediction interval coverage probability: the share of rows inside.
+
+    Inside is ``lower <= y <= upper``, or, with `strict`, ``lower < y < upper`` as in the released
+    code.
+    """
+    lower, upper, y = np.asarray(lower), np.asarray(upper), np.asarray(y)
+    inside = (lower < y) & (y < upper) if strict else (lower <= y) & (y <= upper)
+    unknown = np.isnan(lower) | np.isnan(upper) | np.isnan(y)
+    return np.where(unknown, np.nan, inside).mean(axis=-1)
+
+
+def picp_interval(k: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
+    """Return the Clopper-Pearson interval of a coverage of `k` out of `n` rows: low, high.
+
+    It holds the true coverage with probability `level` at least; exactly 0 and 1 at its ends.
+    """
+    k, n = np.asarray(k, dtype=float), np.asarray(n, dtype=float)
+    tail = (1 - level) / 2
+    low = np.where(k == 0, 0.0, betaincinv(np.maximum(k, 1), n - k + 1, tail))
+    high = np.where(k == n, 1.0, betaincinv(k + 1, np.maximum(n - k, 1), 1 - tail))
+    return low[()], high[()]
+
+
+def mpiw(lower: ArrayLike, upper: ArrayLike) -> Any:
+    """Return the mean prediction interval width; rows with crossed bounds count negative."""
+    return np.mean(np.asarray(upper) - np.asarray(lower), axis=-1)
+
+
+def nmpiw(width: ArrayLike, y_range: ArrayLike) -> Any:
+    """Return mean widths `width (...)` over the range of `y`; NaN where the range is 0."""
+    width, y_range = np.asarray(width, dtype=float), np.asarray(y_range, dtype=float)
+    return width / np.where(y_range == 0, np.nan, y_range)
+
+
+def rmse(point: ArrayLike, y: ArrayLike) -> Any:
+    """Return the root mean squared error of the point prediction."""
+    return np.sqrt(np.mean((np.asarray(point) - np.asarray(y)) ** 2, axis=-1))
+
+
+def interval_score(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, gamma: float) -> Any:
+    """Return the mean interval (Winkler) score at level `gamma`; smaller is better.
+
+    The width, plus ``2 / (1 - gamma)`` times the distance of a row that lies outside. It is
+    smallest in expectation for the true quantiles, so it judges width and coverage together.
+    """
+    lower, upper, y = np.asarray(lower), np.asarray(upper), np.asarray(y)
+    missed = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
+    return np.mean(upper - lower + 2 / (1 - gamma) * missed, axis=-1)
+
+
+def confidence_score(width: ArrayLike, train_width_mean: ArrayLike, clip: bool = True) -> Any:
+    """Return the confidence score of every row, ``min(train_width_mean / width, 1)``.
+
+    Parameters
+    ----------
+    width
+        Interval widths, `(..., N)`. A width of 0 scores 1.
+    train_width_mean
+        Mean width on the training rows, `(...)`.
+    clip
+        Clamp to [0, 1], so that a negative width (crossed bounds) scores 0. Without, such a row
+        keeps its negative ratio, as in the released flight run.
+    """
+    width = np.asarray(width, dtype=float)
+    mean = np.asarray(train_width_mean, dtype=float)[..., None]
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        score = np.where(width == 0, 1.0, np.minimum(mean / width, 1.0))
+    return np.where(width < 0, 0.0, np.maximum(score, 0.0)) if clip else score
+
+
+def auroc(inside_widths: ArrayLike, outside_widths: ArrayLike) -> Any:
+    """Return the AUROC of the width as a detector of out-of-distribution rows.
+
+    It is the probability that a row of `outside_widths (..., N2)` is wider than a row of
+    `inside_widths (..., N1)`, ties counting one half.
+    """
+    return _per_member(_auroc, inside_widths, outside_widths)
+
+
+def fpr95(inside_widths: ArrayLike, outside_widths: ArrayLike) -> Any:
+    """Return the share of inside rows flagged where 95 % of the outside rows are.
+
+    Flagged are widths of at least the largest threshold that finds 95 % of the outside rows.
+    """
+    return _per_member(_fpr95, inside_widths, outside_widths)
+
+
+def crossings(lower: ArrayLike, upper: ArrayLike) -> Any:
+    """Return the number of rows whose lower bound lies above the upper one."""
+    return np.count_nonzero(np.asarray(lower) > np.asarray(upper), axis=-1)
+
+
+def _auroc(inside: NDArray[Any], outside: NDArray[Any]) -> float:
+    inside = np.sort(inside)
+    wins = np.searchsorted(inside, outside, side="left")
+    wins_or_ties = np.searchsorted(inside, outside, side="right")
+    return int(np.sum(wins + wins_or_ties)) / (2 * len(inside) * len(outside))
+
+
+def _fpr95(inside: NDArray[Any], outside: NDArray[Any]) -> float:
+    needed = -(-95 * len(outside) // 100)
+    threshold = np.sort(outside)[-needed]
+    return np.count_nonzero(inside >= threshold) / len(inside)
+
+
+def _per_member(
+    score: Callable[[NDArray[Any], NDArray[Any]], float],
+    inside_widths: ArrayLike,
+    outside_widths: ArrayLike,
+) -> Any:
+    """Apply `score` to each pair of last axes; NaN where a width is unknown or there is none."""
+    inside, outside = np.asarray(inside_widths), np.asarray(outside_widths)
+    lead = np.broadcast_shapes(inside.shape[:-1], outside.shape[:-1])
+    inside = np.broadcast_to(inside, lead + inside.shape[-1:])
+    outside = np.broadcast_to(outside, lead + outside.shape[-1:])
+    result = np.full(lead, np.nan)
+    if not inside.size or not outside.size:
+        return result[()]
+    for member in np.ndindex(lead):
+        if not (np.isnan(inside[member]).any() or np.isnan(outside[member]).any()):
+            result[member] = score(inside[member], outside[member])
+    return result[()]
