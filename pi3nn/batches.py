@@ -1,8 +1,11 @@
-"""The rows of each training step: all of them, or mini-batches by one of three rules.
+"""Every random draw of a training, and the rows of each of its steps.
 
-A member's t-th batch depends on the member alone, so it is the same in any stack.
+A member draws from streams of its own, named by their purpose and read in blocks of steps, so that a
+step costs no Python per member. What it draws at step t depends on itself alone, so its t-th batch
+is the same in any stack.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,9 +14,81 @@ import torch
 from torch import Tensor
 
 from pi3nn.nets import pad_rows, padded
-from pi3nn.streams import Stream, block_steps
 
 Rule = Literal["epoch", "round", "draw"]
+
+
+BLOCK_ELEMENTS = 1 << 16
+"""Aim for the size of one member's block; a function of the shape of a draw alone."""
+
+
+def generator(seed: int, purpose: str) -> torch.Generator:
+    """An independent stream for each pair of a seed and a purpose such as `init/f`."""
+    digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+
+def _block_steps(shape: tuple[int, ...]) -> int:
+    return max(1, min(256, BLOCK_ELEMENTS // torch.Size(shape).numel()))
+
+
+class Stream:
+    """What the members draw at each step, fetched from their sources in blocks.
+
+    Parameters
+    ----------
+    sources : sequence of iterators
+        One per member; each yields blocks `(steps, ...)`, all of the same shape.
+    """
+
+    def __init__(self, sources: Sequence[Iterator[Tensor]], device: torch.device) -> None:
+        self._sources = list(sources)
+        self._device = device
+        self._block: Tensor | None = None
+        self._step = 0
+
+    def next(self) -> Tensor:
+        """The draws of the next step: `(M, ...)`."""
+        if self._block is None or self._step == self._block.shape[0]:
+            blocks = [next(source) for source in self._sources]
+            self._block = torch.stack(blocks, dim=1).to(self._device)
+            self._step = 0
+        self._step += 1
+        return self._block[self._step - 1]
+
+    def select(self, members: Sequence[int]) -> None:
+        """Keep these members only."""
+        self._sources = [self._sources[i] for i in members]
+        if self._block is not None:
+            self._block = self._block[:, list(members)]
+
+
+def uniform_numbers(
+    source: torch.Generator, shape: tuple[int, ...], dtype: torch.dtype
+) -> Iterator[Tensor]:
+    """Blocks of uniform numbers in [0, 1), `shape` at each step."""
+    steps = _block_steps(shape)
+    while True:
+        yield torch.rand(steps, *shape, dtype=dtype, generator=source)
+
+
+def dropout_masks(
+    source: torch.Generator, shape: tuple[int, ...], rate: float, dtype: torch.dtype
+) -> Iterator[Tensor]:
+    """Blocks of masks, `shape` at each step: 0 with probability `rate`, else 1/(1 - rate).
+
+    Four masks are cut from one 64-bit draw, which makes `rate` a multiple of 2^-16; the scale goes
+    by the rounded rate, so the mean is exactly one.
+    """
+    dropped = round(rate * 2**16)
+    steps = _block_steps(shape)
+    count = steps * torch.Size(shape).numel()
+    scale = 2**16 / (2**16 - dropped)
+    while True:
+        bits = torch.empty(-(-count // 4), dtype=torch.int64)
+        bits.random_(-(2**63), None, generator=source)
+        kept = bits.view(torch.int16)[:count] >= dropped - 2**15
+        yield kept.to(dtype).mul_(scale).view(steps, *shape)
 
 
 def batches_per_epoch(rows: int, batch: int, rule: Rule) -> int:
@@ -40,7 +115,7 @@ def batch_indices(
     """
     if rule not in ("epoch", "round", "draw"):
         raise ValueError(f"batching must be epoch, round or draw, not {rule!r}")
-    steps = block_steps((padded(batch),))
+    steps = _block_steps((padded(batch),))
     picks = (
         _drawn(source, len(rows), batch, steps)
         if rule == "draw"

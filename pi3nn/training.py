@@ -14,10 +14,19 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from pi3nn.batches import FullBatch, MiniBatches, Rows
-from pi3nn.nets import StackedMLP, one_thread
+from pi3nn.batches import (
+    FullBatch,
+    MiniBatches,
+    Rows,
+    Stream,
+    dropout_masks,
+    generator,
+    uniform_numbers,
+)
+from pi3nn.nets import Shape, StackedMLP, one_thread, padded
 from pi3nn.optim import Penalties, Recipe, make_optimiser, per_member
-from pi3nn.streams import Stream, dropout_masks, generator, uniform_numbers
+
+__all__ = ["Info", "Loss", "Outcome", "Recipe", "Rows", "stack_width", "train"]
 
 PROGRESS_SECONDS = 0.3
 
@@ -37,7 +46,11 @@ class Info:
 
 
 class Loss(Protocol):
-    """Outputs `(M, B, O)`, targets and weights `(M, B)` to one loss per member, `(M,)`."""
+    """Outputs `(M, B, O)`, targets and weights `(M, B)` to one loss per member, `(M,)`.
+
+    Members leave the stack as they finish, and a lone one comes as two, so `M` is not the number
+    that `train` was given: constants that differ between members belong in `info.state`.
+    """
 
     def __call__(self, outputs: Tensor, y: Tensor, weights: Tensor, info: Info, /) -> Tensor: ...
 
@@ -329,3 +342,18 @@ class _Run:
 
 def _streams(seeds: Sequence[int], purpose: str) -> list[torch.Generator]:
     return [generator(seed, purpose) for seed in seeds]
+
+
+CACHE_BYTES = 2 << 20
+"""Default of `stack_width`: about the second-level cache of one core."""
+
+
+def stack_width(shape: Shape, rows: int, cache_bytes: int = CACHE_BYTES) -> int:
+    """How many members to train in one stack, a matter of speed only.
+
+    As many as keep the activations and the parameters of one step of `rows` rows within the cache;
+    at least 2, since a lone member is trained as two.
+    """
+    activations = shape.inputs + 2 * shape.hidden * shape.layers + 2 * shape.outputs
+    numbers = padded(rows) * activations + 5 * shape.columns
+    return max(2, cache_bytes // (4 * numbers))

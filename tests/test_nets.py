@@ -17,7 +17,7 @@ from pi3nn.nets import (
     pad_rows,
     padded,
 )
-from pi3nn.streams import generator
+from pi3nn.batches import generator
 
 
 @pytest.fixture(autouse=True)
