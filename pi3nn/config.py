@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any
 
@@ -76,6 +76,7 @@ def check(cfg: DictConfig) -> None:
     UserError
         With the key, the value, and what would be valid.
     """
+    _check_names(cfg)
     for key in LISTS:
         values = list(cfg[key])
         if not values:
@@ -98,6 +99,19 @@ def check(cfg: DictConfig) -> None:
 
 
 _EXAMPLE = {"levels": "0.95", "seeds": "1,2,3", "splits": "1,2,3"}
+
+
+def _check_names(cfg: DictConfig) -> None:
+    """Hydra lets ``+key=value`` add anything; here that would be a key without effect."""
+    known = {
+        "": [f.name for f in fields(Run)],
+        "method.": [f.name for f in fields(methods.get(cfg.method.kind).Settings)],
+        "dataset.": [f.name for f in fields(data.source(cfg.dataset.source).Settings)],
+    }
+    for prefix, names in known.items():
+        for key in OmegaConf.select(cfg, prefix.rstrip(".")) if prefix else cfg:
+            if key not in names:
+                raise UserError(f"there is no key '{prefix}{key}'{nearest(str(key), names)}")
 
 
 def _check_sweep(cfg: DictConfig) -> None:

@@ -165,21 +165,16 @@ def _abandoned(temporary: Path) -> bool:
 @contextlib.contextmanager
 def _clear_errors(root: Path) -> Iterator[None]:
     """Turn what an operating system says about a folder into a sentence for its owner."""
-    reasons = {
-        errno.ENOSPC: "the disk is full; make room and start again: nothing stored is lost",
-        errno.EDQUOT: "your disk quota is used up; make room and start again: nothing stored is lost",
-        errno.EROFS: "the folder is read-only; choose another with store=",
-        errno.EACCES: "you may not write there; choose another folder with store=",
-        errno.EPERM: "you may not write there; choose another folder with store=",
-        errno.ENOTDIR: "it is not a folder; choose another with store=",
-        errno.EEXIST: "it is not a folder; choose another with store=",
+    advice = {
+        errno.ENOSPC: "make room and start again: nothing stored is lost",
+        errno.EDQUOT: "make room and start again: nothing stored is lost",
     }
     try:
         yield
     except OSError as error:
-        if error.errno not in reasons:
-            raise
-        raise UserError(f"can't write to the store {root}: {reasons[error.errno]}") from error
+        what = os.strerror(error.errno).lower() if error.errno else str(error)
+        do = advice.get(error.errno or 0, "choose another folder with store=")
+        raise UserError(f"can't write to the store {root}: {what}; {do}") from error
 
 
 def _replace(place: Path, write: Callable[[Path], None]) -> None:

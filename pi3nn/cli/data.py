@@ -208,12 +208,14 @@ def _plot(dataset: Dataset, path: Path) -> None:
 
     target = dataset.facts.target
     values = dataset.table()[target.name].dropna()
+    # A few far-away values would squeeze all others into one bar: the outer bars hold them.
+    ends = values.quantile([0.001, 0.999])
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
-    axes.hist(values, bins=60, color="tab:blue")
+    axes.hist(values.clip(*ends), bins=60, color="tab:blue")
     axes.set_title(dataset.facts.title, fontsize="medium")
     axes.set_xlabel(f"{target.meaning} [{target.unit}]" if target.unit else target.meaning)
-    axes.set_ylabel("rows")
+    axes.set_ylabel("rows; the outer bars hold all beyond")
     picture = io.BytesIO()
     try:
         figure.savefig(picture, format=path.suffix.lstrip(".") or "png", dpi=150)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,16 +14,20 @@ from omegaconf.errors import OmegaConfBaseException
 from pi3nn import config, paths
 from pi3nn.errors import nearest
 
-_OPTION = re.compile(r"-")
+
+def as_meant(arguments: Sequence[str]) -> list[str]:
+    """Say it as Hydra wants to hear it.
+
+    ``seeds=3`` becomes a list, and so does each alternative of ``-m seeds=1,2``, since lists are
+    typed; ``sweep={...}`` may name keys that are not swept yet.
+    """
+    return [_as_meant(argument) for argument in arguments]
 
 
-def wrap_lists(arguments: Sequence[str]) -> list[str]:
-    """Make ``seeds=3`` a list, and each alternative of ``-m seeds=1,2``: Hydra's are typed."""
-    return [_wrapped(argument) for argument in arguments]
-
-
-def _wrapped(argument: str) -> str:
+def _as_meant(argument: str) -> str:
     key, equals, value = argument.partition("=")
+    if key == "sweep":
+        return f"++{argument}"
     if key not in config.LISTS or not equals or value.startswith("["):
         return argument
     try:
@@ -38,16 +41,34 @@ def _wrapped(argument: str) -> str:
 
 def explain(arguments: Sequence[str], error: Exception) -> str:
     """One sentence for a configuration that Hydra or OmegaConf refused."""
+    if config.first_line(error).startswith("Ambiguous value"):
+        return _several_values(arguments)
     overrides = [text for text in arguments if "=" in text and not text.startswith("-")]
     for text in overrides:
         key, _, value = text.partition("=")
-        sentence = _unknown_choice(key, value) or _unknown_key(key, overrides)
+        sentence = _unreadable(text) or _unknown_choice(key, value) or _unknown_key(key, overrides)
         if sentence:
             return sentence
     for text in arguments:
         if "=" not in text and not text.startswith(("-", "~")) and text not in _option_values(arguments):
             return f"'{text}' is not of the form key=value{nearest(text, _keys(_base(overrides)))}"
     return _in_hydras_words(error)
+
+
+def _several_values(arguments: Sequence[str]) -> str:
+    """A comma without ``-m``: lists take brackets, several runs take ``-m``."""
+    text = next(text for text in arguments if "," in text.partition("=")[2])
+    key, _, value = text.partition("=")
+    lists = f"write {key}=[{value}] for one run with all of them, or " if key in config.LISTS else ""
+    return f"{text} names several values: {lists}add -m for one run each"
+
+
+def _unreadable(text: str) -> str | None:
+    try:
+        OverridesParser.create().parse_override(text)
+    except HydraException:
+        return f"'{text}' can't be read: look for an open bracket or quote, and quote the whole of it"
+    return None
 
 
 def _unknown_choice(key: str, value: str) -> str | None:

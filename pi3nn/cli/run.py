@@ -74,7 +74,7 @@ def _guarded(arguments: list[str]) -> int:
     from pi3nn.cli import mistakes
 
     try:
-        sys.argv[1:] = mistakes.wrap_lists(arguments)
+        sys.argv[1:] = mistakes.as_meant(arguments)
         _hydra_main()
     except UserError as error:
         if wants_traceback:
@@ -130,4 +130,5 @@ def execute(cfg: object, overrides: Sequence[str], folder: Path) -> None:
     config.settle_sweep(cfg, overrides)
     config.check(cfg)
     members, trained = runner.run(cfg)
-    summary.write(Store(cfg.store), [m.key for m in members], cfg.unit.value, trained, folder)
+    run = summary.Run([m.key for m in members], list(cfg.levels), cfg.unit.value, trained)
+    summary.write(Store(cfg.store), run, folder)

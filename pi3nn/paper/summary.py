@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from pi3nn.paper import figures, tables
+from pi3nn.paper import figures, published, tables
 from pi3nn.store import Store
 
 _NAMES = {
@@ -23,11 +24,22 @@ _RULE = (
 )
 
 
-def write(store: Store, keys: list[str], unit: str, trained: int, folder: Path) -> None:
+@dataclass(frozen=True)
+class Run:
+    """Which members and levels to show, over what to average, and how many were trained now."""
+
+    keys: list[str]
+    levels: list[float]
+    unit: str
+    trained: int
+
+
+def write(store: Store, run: Run, folder: Path) -> None:
     """Print the tables of a run and write ``table.csv``, ``table.md``, ``figure.png``, ``.pdf``."""
-    records = pd.DataFrame(store.rows(keys))
-    judged = records[records["set"] == _judged_set(records)]
-    text = "\n".join(_lines(judged, unit, trained, len(keys)))
+    records = pd.DataFrame(store.rows(run.keys))
+    asked = records["gamma"].isin(run.levels) & (records["set"] == _judged_set(records))
+    judged = records[asked]
+    text = "\n".join(_lines(judged, run))
     folder.mkdir(parents=True, exist_ok=True)
     _table(judged).to_csv(folder / "table.csv", index=False, float_format="%.6g")
     (folder / "table.md").write_text(text + "\n", encoding="utf-8")
@@ -50,19 +62,19 @@ def _table(judged: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts)
 
 
-def _lines(judged: pd.DataFrame, unit: str, trained: int, members: int) -> Iterator[str]:
+def _lines(judged: pd.DataFrame, run: Run) -> Iterator[str]:
     first = judged.iloc[0]
     seconds = judged.drop_duplicates("key")["seconds"].sum()
     yield f"# {first.dataset}, {first.method}, protocol {first.protocol}"
     yield ""
-    yield f"{members} members, {trained} trained now; {seconds:.1f} s of training in all."
+    yield f"{len(run.keys)} members, {run.trained} trained now; {seconds:.1f} s of training in all."
     for gamma, rows in judged.groupby("gamma"):
         yield ""
         yield f"## {gamma:.4g} intervals on {first.set} rows"
         yield ""
         yield from _markdown(_shown(tables.scenarios(rows)))
         yield ""
-        yield from _statistics(rows, unit, float(str(gamma)))
+        yield from _statistics(rows, run.unit, float(str(gamma)))
 
 
 def _shown(scenarios: pd.DataFrame) -> pd.DataFrame:
@@ -81,7 +93,8 @@ def _statistics(rows: pd.DataFrame, unit: str, gamma: float) -> Iterator[str]:
         yield "Every member failed; the records say why."
         return
     stats = tables.statistics(units, gamma)
-    in_paper = first.experiment == "uci" and gamma == 0.95
+    table = "table1" if first.experiment == "uci" and gamma == 0.95 else ""
+    in_paper = published.cell(table, first.method, first.dataset, "mean") is not None
     comparisons = tables.compare(
         stats, units, first.method if in_paper else "", first.dataset, first.protocol == "released"
     )

@@ -1,0 +1,55 @@
+"""The printed numbers in the package are those of the paper."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pi3nn.paper import published
+
+PAPER = Path(__file__).resolve().parents[3] / "shared" / "paper"
+NAMES = {"PI3NN_with_OOD": "pi3nn", "PI3NN_no_OOD": "pi3nn_no_ood", "train_InD": "train", "test_OOD": "ood"}
+
+
+def rows(name: str) -> Iterator[dict[str, str]]:
+    if not PAPER.is_dir():
+        pytest.skip(f"needs the paper's tables as data: {name}")
+    with open(PAPER / name, newline="", encoding="utf-8") as file:
+        yield from csv.DictReader(file)
+
+
+def named(text: str) -> str:
+    return NAMES.get(text, text.lower())
+
+
+def test_table_1_and_its_shading() -> None:
+    for row in rows("paper_table1.csv"):
+        cell = published.cell("table1", named(row["method"]), row["dataset"], row["stat"])
+        assert cell is not None
+        assert (cell.value, cell.shaded) == (float(row["picp"]), row["highlighted"] == "1")
+
+
+def test_mpiw_table_and_its_blanks() -> None:
+    for row in rows("paper_table_mpiw.csv"):
+        cell = published.cell("mpiw", named(row["method"]), row["dataset"], "mpiw")
+        assert (cell is None) == (row["mpiw"] == "")
+        if cell is not None:
+            assert (cell.value, cell.shaded) == (float(row["mpiw"]), row["mpiw_highlighted"] == "1")
+
+
+@pytest.mark.parametrize("name", ["conf_10d", "conf_flight"])
+def test_confidence_scores(name: str) -> None:
+    for row in rows(f"paper_{name}.csv"):
+        for statistic in ("mean", "std"):
+            cell = published.cell(name, named(row["method"]), named(row["set"]), statistic)
+            printed = row[f"conf_{statistic}"]
+            assert (cell.value if cell else None) == (float(printed) if printed else None)
+
+
+def test_a_printed_zero_keeps_its_decimals() -> None:
+    cell = published.cell("table1", "qd", "wine", "mean")
+    assert cell is not None
+    assert (cell.printed, cell.decimals) == ("0.90", 2)

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pandas as pd
+
+from pi3nn.paper import tables
+
+
+def records() -> pd.DataFrame:
+    rows = []
+    for split, hidden, seed, picp in [
+        (1, 50, 1, 0.90), (1, 50, 2, 1.00), (1, 100, 1, 0.80), (1, 100, 2, 0.90),
+        (2, 50, 1, 0.96), (2, 50, 2, 0.96), (2, 100, 1, 0.94), (2, 100, 2, 0.98),
+    ]:  # fmt: skip
+        rows.append(
+            {
+                "experiment": "uci", "dataset": "boston", "method": "pi3nn", "protocol": "paper",
+                "split": split, "seed": seed, "method.hidden": hidden, "method.c": 10.0, "n": 50,
+                "status": "ok", "picp": picp, "mpiw": 1.0, "nmpiw": picp / 10, "rmse": 0.3,
+                "interval_score": 2.0,
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_only_what_differs_is_swept() -> None:
+    assert tables.swept_columns(records()) == ["method.hidden"]
+
+
+def test_a_scenario_is_the_average_of_its_seeds() -> None:
+    table = tables.scenarios(records())
+    assert table["picp"].round(6).tolist() == [0.95, 0.85, 0.96, 0.96]
+    assert table["runs"].tolist() == [2, 2, 2, 2]
+
+
+def test_statistics_of_scenarios() -> None:
+    stats = tables.statistics(tables.scenarios(records()), 0.95)
+    assert round(stats["mean"], 6) == 0.93
+    assert round(stats["best"], 6) == 0.95
+    assert round(stats["worst"], 6) == 0.85
+    assert round(stats["width"], 6) == 0.095
+
+
+def test_width_at_the_best_is_the_mean_over_all_runs_with_that_coverage() -> None:
+    runs = records()
+    stats = tables.statistics(runs, 0.96)
+    assert stats["best"] == 0.96
+    assert round(stats["width"], 6) == 0.096
+
+
+def test_failed_members_are_counted_and_left_out_of_the_mean() -> None:
+    runs = records()
+    runs.loc[0, ["status", "picp"]] = ["failed", float("nan")]
+    table = tables.scenarios(runs)
+    assert table["failed"].tolist() == [1, 0, 0, 0]
+    assert table["picp"].round(6).tolist()[0] == 1.0
