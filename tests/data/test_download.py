@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -47,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def do_GET(self) -> None:
-        way, _, name = self.path.strip("/").partition("/")
+        way, _, _name = self.path.strip("/").partition("/")
         self.asked[way] += 1
         body = self.bodies.get(self.path.strip("/"), CONTENT)
         if way == "missing":
@@ -197,7 +198,7 @@ def test_the_second_address_is_tried_when_the_first_fails(server, register):
 def test_a_broken_zip_is_recognised_without_a_known_checksum(server, register, tmp_path, way):
     server[1].bodies[f"{way}/a.zip"] = _zip()
     register("a.zip", f"{server[0]}/{way}/a.zip", content=None)
-    with pytest.raises(UserError, match="zip archive|web page|empty"):
+    with pytest.raises(UserError, match=r"zip archive|web page|empty"):
         download.fetch("a.zip")
     assert _files(tmp_path / "cache") == []
 
@@ -215,7 +216,7 @@ def test_the_first_download_records_the_checksum_and_later_ones_must_agree(
     assert download.fetch("a.zip").read_bytes() == _zip(), "the same again is welcome"
     target.unlink()
     handler.bodies["ok/a.zip"] = _zip(b"something else")
-    with pytest.raises(UserError, match="differs from the first download.*a.zip.json"):
+    with pytest.raises(UserError, match=r"differs from the first download.*a\.zip\.json"):
         download.fetch("a.zip")
     assert _files(tmp_path / "cache") == ["a.zip.json"]
     (tmp_path / "cache" / "a.zip.json").unlink()
@@ -265,7 +266,7 @@ def test_a_mirror_with_no_or_a_wrong_file_is_passed_over(
 
 def test_an_unknown_name_suggests_the_nearest(register):
     register("river/a.dat", "http://127.0.0.1:9/a.dat")
-    with pytest.raises(UserError, match="did you mean 'river/a.dat'"):
+    with pytest.raises(UserError, match=r"did you mean 'river/a\.dat'"):
         download.fetch("river/b.dat")
 
 
@@ -331,49 +332,16 @@ def test_a_full_disk_gives_one_sentence_and_no_file(server, register, disk, monk
     assert _files(folder) == []
 
 
-def test_a_read_only_cache_gives_one_sentence(server, register, disk, monkeypatch):
-    folder = disk("ro,size=64k")
+def test_a_read_only_cache_gives_one_sentence(server, register, disk, tmp_path, monkeypatch):
+    if os.geteuid() == 0:  # permissions do not bind root, a read-only disk does
+        folder = disk("ro,size=64k")
+    else:
+        folder = tmp_path / "closed"
+        folder.mkdir(mode=0o500)
     monkeypatch.setenv("PI3NN_CACHE", str(folder))
     register("river/a.dat", f"{server[0]}/ok/a.dat")
-    with pytest.raises(UserError, match=f"can't write in the folder {folder}/river.*Read-only"):
+    with pytest.raises(UserError, match=rf"can't write in the folder {folder}/river \((Read|Perm)"):
         download.fetch("river/a.dat")
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs user ids")
-def test_a_cache_without_permission_gives_one_sentence(server, register, tmp_path, monkeypatch):
-    """Permissions do not bind root: the check runs as another user, where there is one."""
-    folder = tmp_path / "closed"
-    folder.mkdir(mode=0o500)
-    register("a.dat", f"{server[0]}/ok/a.dat")
-    monkeypatch.setenv("PI3NN_CACHE", str(folder))
-
-    def attempt() -> str:
-        try:
-            download.fetch("a.dat")
-        except UserError as error:
-            return str(error)
-        return "no error"
-
-    if os.geteuid() == 0:
-        for part in (tmp_path, *tmp_path.parents):
-            if part != Path("/") and part.is_relative_to(tmp_path.parents[1]):
-                part.chmod(part.stat().st_mode | 0o055)
-        folder.chmod(0o500)
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.setgid(65534)
-            os.setuid(65534)
-            os.write(write, attempt().encode())
-            os._exit(0)
-        os.waitpid(child, 0)
-        os.close(write)
-        with os.fdopen(read) as answer:
-            said = answer.read()
-    else:
-        said = attempt()
-    assert f"can't write in the folder {folder} (" in said
-    assert "Permission denied" in said
 
 
 def test_a_file_in_the_way_of_the_cache_folder_gives_one_sentence(server, register, tmp_path):
@@ -386,7 +354,7 @@ def test_a_file_in_the_way_of_the_cache_folder_gives_one_sentence(server, regist
 def test_a_failed_write_leaves_the_old_file_whole(tmp_path):
     target = tmp_path / "a.txt"
     target.write_text("old")
-    with pytest.raises(RuntimeError), download.whole_file(target) as temporary:
+    with contextlib.suppress(RuntimeError), download.whole_file(target) as temporary:
         temporary.write_text("half")
         raise RuntimeError
     assert _files(tmp_path) == ["a.txt"]
