@@ -1,8 +1,8 @@
 """Every random draw of a training, and the rows of each of its steps.
 
-A member draws from streams of its own, named by their purpose and read in blocks of steps, so that a
-step costs no Python per member. What it draws at step t depends on itself alone, so its t-th batch
-is the same in any stack.
+A member draws from streams of its own, named by their purpose and read in blocks of steps, so that
+a step costs no Python per member. What it draws at step t depends on itself alone, so its t-th
+batch is the same in any stack.
 """
 
 import hashlib
@@ -80,7 +80,9 @@ def dropout_masks(
     Four masks are cut from one 64-bit draw, which makes `rate` a multiple of 2^-16; the scale goes
     by the rounded rate, so the mean is exactly one.
     """
-    dropped = round(rate * 2**16)
+    if not 0 <= rate < 1:
+        raise ValueError(f"dropout must be at least 0 and less than 1, not {rate}")
+    dropped = min(round(rate * 2**16), 2**16 - 1)
     steps = _block_steps(shape)
     count = steps * torch.Size(shape).numel()
     scale = 2**16 / (2**16 - dropped)
@@ -200,8 +202,11 @@ class Rows:
                 f"x {tuple(self.x.shape)}, y {tuple(self.y.shape)} and weights "
                 f"{tuple(weights.shape)} do not agree in members and rows"
             )
-        if any(not 0 < count <= n for count in self.own_counts):
-            raise ValueError(f"every member must have between 1 and {n} rows")
+        counts = self.own_counts
+        if len(counts) != members or any(not 0 < count <= n for count in counts):
+            raise ValueError(
+                f"each of {members} members must have between 1 and {n} rows: {counts}"
+            )
 
     @property
     def own_counts(self) -> list[int]:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from pi3nn.batches import generator
 from pi3nn.nets import (
     ROW_BLOCK,
     Init,
@@ -17,7 +18,6 @@ from pi3nn.nets import (
     pad_rows,
     padded,
 )
-from pi3nn.batches import generator
 
 
 @pytest.fixture(autouse=True)
