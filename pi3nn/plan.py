@@ -45,16 +45,17 @@ class Member:
 
 def members(cfg: DictConfig) -> list[Member]:
     """All members of a run: ``sweep`` x ``splits`` x ``seeds`` (x ``levels`` where retrained)."""
-    any_level = methods.get(cfg.method.kind).any_level
+    method = methods.get(cfg.method.kind)
     found = []
     for point in config.sweep_points(cfg):
         resolved = OmegaConf.to_container(config.apply(cfg, point), resolve=True, enum_to_str=True)
         assert isinstance(resolved, dict)
         shared = {key: resolved[key] for key in ("experiment", "protocol", "dataset", "method")}
         shared |= {key: resolved[key] for key in ("scaling", "holdout", "device")}
+        retrains = method.retrains(method.Settings(**resolved["method"]))
         for split in cfg.splits:
             for seed in cfg.seeds:
-                for gamma in [None] if any_level else list(cfg.levels):
+                for gamma in list(cfg.levels) if retrains else [None]:
                     found.append(_member({**shared, "split": split, "seed": seed, "gamma": gamma}))
     return found
 

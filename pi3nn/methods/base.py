@@ -20,10 +20,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pi3nn.errors import UserError, nearest
+from pi3nn.nets import StackedMLP
+from pi3nn.training import Outcome
 
 Outputs = Mapping[str, NDArray[np.float64]]  # name -> (M, N), on one set of rows
 Coefficients = Mapping[str, NDArray[np.float64]]  # name -> (M, K), one value per level
 Progress = Callable[[float, float], None]  # share of the work done, mean loss
+
+COLLAPSED = 1e-6
+"""Intervals of at most this share of the target's standard deviation have no width."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +93,23 @@ class Fitted(ABC):
         """Every number needed to evaluate the members again, each ``(M, …)``."""
 
 
+@dataclass
+class NetFit(Fitted):
+    """Members that are one network each; a method says what its outputs mean."""
+
+    net: StackedMLP
+
+    def state(self) -> dict[str, Tensor]:
+        return self.net.state()
+
+
 class Method(ABC):
     """How to train members, and how to get intervals from what they say."""
 
     Settings: ClassVar[type]
     varying: ClassVar[frozenset[str]] = frozenset()  # settings that may differ within a stack
-    any_level: ClassVar[bool] = True  # False: retrained for every level
+    swaps: ClassVar[bool] = False  # True: crossed bounds are counted, then swapped
+    conformal: ClassVar[bool] = False  # True: makes sense with calibrate=conformal only
 
     def check(self, settings: Any) -> None:  # noqa: B027 (most methods have nothing to refuse)
         """Raise UserError for settings that have the right type but make no sense."""
@@ -102,9 +118,20 @@ class Method(ABC):
         """How many members of this size to train in one stack: a matter of speed only."""
         return 64
 
+    def retrains(self, settings: Any) -> bool:
+        """Whether every level needs a training of its own (`Stack.gamma`)."""
+        return False
+
     @abstractmethod
     def fit(self, stack: Stack) -> Fitted:
         """Train all members of a stack."""
+
+    @abstractmethod
+    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> Fitted:
+        """The members that ``Fitted.state()`` was taken from, without scalars and failures.
+
+        `settings` are those of any of the members, `inputs` the number of features of a row.
+        """
 
     def calibrate(
         self,
@@ -129,10 +156,55 @@ class Method(ABC):
         """Lower and upper bound, each ``(M, K, N)``, in the order of `levels`."""
 
 
+def pair(
+    outputs: Outputs, levels: Sequence[float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bounds ``(M, K, N)`` of a method whose outputs are the ``lower`` and ``upper`` bound."""
+    shape = (outputs["lower"].shape[0], len(levels), outputs["lower"].shape[1])
+    lower, upper = (np.broadcast_to(outputs[n][:, None, :], shape) for n in ("lower", "upper"))
+    return lower, upper
+
+
+def failures(outcome: Outcome, y: Tensor, lower: Tensor, upper: Tensor) -> dict[int, str]:
+    """Members whose training failed or collapsed, and why, for `Fitted.failures`.
+
+    Parameters
+    ----------
+    outcome
+        What the training loop said.
+    y, lower, upper
+        Targets and bounds ``(M, N)`` on the training rows.
+    """
+    found = {}
+    widest = (upper - lower).abs().amax(dim=1)
+    smallest = COLLAPSED * y.std(dim=1, correction=0)
+    for m, (reason, step) in enumerate(zip(outcome.reasons, outcome.diverged, strict=True)):
+        if reason:
+            found[m] = f"{reason} at step {step}"
+        elif not bool(widest[m].isfinite()):
+            found[m] = "the interval of a training row is not finite"
+        elif bool(widest[m] <= smallest[m]):
+            found[m] = "collapsed: the intervals of all training rows have no width"
+    return found
+
+
+def more_than_zero(settings: Any, *names: str) -> None:
+    """Raise UserError unless each of these settings is positive."""
+    for name in names:
+        if not getattr(settings, name) > 0:
+            raise UserError(f"method.{name}={getattr(settings, name)}: it must be more than 0")
+
+
+def not_negative(settings: Any, *names: str) -> None:
+    """Raise UserError unless each of these settings is 0 or more."""
+    for name in names:
+        if not getattr(settings, name) >= 0:
+            raise UserError(f"method.{name}={getattr(settings, name)}: it must be 0 or more")
+
+
 def one_of(settings: Any, name: str, *valid: str) -> None:
     """Raise UserError unless the setting `name` is one of the valid values."""
     value = getattr(settings, name)
     if value not in valid:
-        raise UserError(
-            f"method.{name}={value}: it must be one of {', '.join(valid)}{nearest(str(value), valid)}"
-        )
+        choices = f"{', '.join(valid)}{nearest(str(value), valid)}"
+        raise UserError(f"method.{name}={value}: it must be one of {choices}")

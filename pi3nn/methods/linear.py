@@ -3,12 +3,12 @@
     y = x w + b + e,   interval = x w + b +- t * s * sqrt(1 + h(x)),
 
 with `s` the residual standard deviation, `h(x)` the leverage of the row and `t` the Student-t
-quantile with N - rank degrees of freedom. What a network can't beat by much was not worth a network.
+quantile with N - rank degrees of freedom. What a network can't beat by much was not worth one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,9 @@ class Linear(Method):
             )
         sigma = torch.sqrt((residual**2).sum(1) / freedom)
         return LinearFit(weights, covariance, sigma, scalars={"freedom": freedom.double()})
+
+    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> LinearFit:
+        return LinearFit(state["weights"], state["covariance"], state["sigma"])
 
     def bounds(
         self,

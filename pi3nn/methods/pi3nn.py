@@ -1,8 +1,8 @@
 """PI3NN: three networks trained by least squares, and two roots per level (paper, section 3).
 
-`f` learns the mean and `nu` shifts it to the median; `u` and `l` learn the mean distance of the rows
-above and below it; `alpha` and `beta` scale them so that the right number of training rows stays
-outside:
+`f` learns the mean and `nu` shifts it to the median; `u` and `l` learn the mean distance of the
+rows above and below it; `alpha` and `beta` scale them so that the right number of training rows
+stays outside:
 
     [ f(x) + nu - beta(gamma) l(x),  f(x) + nu + alpha(gamma) u(x) ].
 
@@ -12,7 +12,7 @@ One training serves every level, and intervals of different levels never cross (
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,16 @@ from torch import Tensor
 
 from pi3nn import roots
 from pi3nn.batches import Rows, generator
-from pi3nn.errors import UserError
-from pi3nn.methods.base import Coefficients, Fitted, Method, Outputs, Stack, one_of
+from pi3nn.methods.base import (
+    Coefficients,
+    Fitted,
+    Method,
+    Outputs,
+    Stack,
+    more_than_zero,
+    not_negative,
+    one_of,
+)
 from pi3nn.nets import Init, LayerInit, Shape, StackedMLP, initialise, padded
 from pi3nn.training import Recipe, stack_width, train
 
@@ -68,22 +76,21 @@ class Settings:
 
 class PI3NN(Method):
     Settings = Settings
-    varying = frozenset({"learning_rate", "decay", "l1", "l2", "bounds_l1", "bounds_l2", "c", "floor"})
+    varying = frozenset(
+        {"learning_rate", "decay", "l1", "l2", "bounds_l1", "bounds_l2", "c", "floor"}
+    )
 
-    def check(self, settings: Settings) -> None:
+    def check(self, settings: Any) -> None:
         one_of(settings, "activation", "relu", "tanh")
         one_of(settings, "init", "torch", "released")
         one_of(settings, "optimiser", "adam", "sgd")
         one_of(settings, "roots", "exact", "bisection")
         one_of(settings, "count", "ceil", "floor")
-        for name in ("hidden", "layers", "steps", "learning_rate", "c", "decay", "decay_steps"):
-            if getattr(settings, name) <= 0:
-                raise UserError(f"method.{name}={getattr(settings, name)}: it must be more than 0")
-        for name in ("l1", "l2", "bounds_l1", "bounds_l2", "floor"):
-            if getattr(settings, name) < 0:
-                raise UserError(f"method.{name}={getattr(settings, name)}: it must be 0 or more")
+        more_than_zero(settings, "hidden", "layers", "steps", "learning_rate", "c", "decay")
+        more_than_zero(settings, "decay_steps")
+        not_negative(settings, "l1", "l2", "bounds_l1", "bounds_l2", "floor")
 
-    def width(self, rows: int, inputs: int, settings: Settings) -> int:
+    def width(self, rows: int, inputs: int, settings: Any) -> int:
         return stack_width(_shape(inputs, settings), rows)
 
     # Steps 1 to 3 -------------------------------------------------------------------------------
@@ -104,6 +111,14 @@ class PI3NN(Method):
         floor = stack.tensor("floor")
         return PI3NNFit(f, u, lower, floor, scalars=scalars, failures=fitting.failures)
 
+    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> PI3NNFit:
+        shape = _shape(inputs, settings)
+
+        def net(name: str) -> StackedMLP:
+            return StackedMLP.from_state(shape, {k: state[f"{name}.{k}"] for k in shape.slices})
+
+        return PI3NNFit(net("f"), net("u"), net("l"), state["floor"])
+
     # Step 4 -------------------------------------------------------------------------------------
 
     def calibrate(
@@ -112,11 +127,11 @@ class PI3NN(Method):
         y: NDArray[np.float64],
         scalars: Coefficients,
         levels: Sequence[float],
-        settings: Settings,
+        settings: Any,
     ) -> Coefficients:
         """`alpha` and `beta` of every level, and how many rows more than wanted lie outside."""
         above = y - train["point"] - scalars["nu"][:, None]
-        counts = [roots.outside_count(y.shape[1], g, settings.count) for g in levels]  # type: ignore[arg-type]
+        counts = [roots.outside_count(y.shape[1], g, settings.count) for g in levels]
         alpha, n_above = _solve(above, train["u"], counts, scalars["smallest_width"], y, settings)
         beta, n_below = _solve(-above, train["l"], counts, scalars["smallest_width"], y, settings)
         surplus = n_above + n_below - 2 * np.asarray(counts)
@@ -128,7 +143,7 @@ class PI3NN(Method):
         scalars: Coefficients,
         coefficients: Coefficients,
         levels: Sequence[float],
-        settings: Settings,
+        settings: Any,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         centre = (outputs["point"] + scalars["nu"][:, None])[:, None, :]
         u = roots.floored(outputs["u"], scalars["smallest_width"])[:, None, :]
@@ -172,14 +187,16 @@ class _Fitting:
         everyone = list(range(self.stack.members))
         return self._train("f", everyone, Rows(self.stack.x, self.stack.y), None)
 
-    def side(self, name: str, distance: NDArray[np.float64], on_side: NDArray[np.bool_]) -> StackedMLP:
+    def side(
+        self, name: str, distance: NDArray[np.float64], on_side: NDArray[np.bool_]
+    ) -> StackedMLP:
         """Step 3: `u` or `l`, on the rows of its side; `distance` and `on_side` are ``(M, N)``."""
         return self._side(name, distance, on_side, self._ood_bias(name, distance, on_side))
 
     def _ood_bias(
         self, name: str, distance: NDArray[np.float64], on_side: NDArray[np.bool_]
     ) -> Tensor | None:
-        """Output biases ``(M, 1)`` of the OOD initialisation (paper, section 3.3); None: default."""
+        """Output biases ``(M, 1)`` of the OOD initialisation (section 3.3); None: default."""
         if not self.settings.ood:
             return None
         if self.settings.bias is not None:

@@ -1,0 +1,56 @@
+"""PIVEN: intervals with a point inside (Simhayev et al., 2020). The network of QD says one number
+more, `v` in (0, 1), which places the point prediction between the bounds; its square error joins
+the loss:
+
+    p = v U + (1 - v) L,   loss = QD's loss + mean((y - p)^2).
+
+The level is part of the loss: another level is another training.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pi3nn.methods import qd
+from pi3nn.methods.base import NetFit
+from pi3nn.training import Info
+
+
+@dataclass
+class Settings(qd.Settings):
+    """The keys of ``configs/method/piven.yaml``, which says what each means."""
+
+    kind: str = "piven"
+
+
+@dataclass
+class PIVENFit(NetFit):
+    def outputs(self, x: Tensor) -> dict[str, Tensor]:
+        said = self.net.predict(x, lambda z: torch.cat([_point(z).unsqueeze(-1), z], dim=-1))
+        point, upper, lower, _ = said.unbind(-1)
+        return {"point": point, "lower": lower, "upper": upper}
+
+
+class PIVEN(qd.QD):
+    Settings = Settings
+    Fit = PIVENFit
+    extra_biases = (0.01,)
+
+    def loss(
+        self, z: Tensor, y: Tensor, weights: Tensor, info: Info, gamma: float, penalty: str
+    ) -> Tensor:
+        """Loss ``(M,)`` of outputs ``z (M, B, 3)``: U, L, and v before its sigmoid."""
+        error = (weights * (_point(z) - y) ** 2).sum(dim=1) / info.rows
+        return super().loss(z, y, weights, info, gamma, penalty) + error
+
+
+def _point(z: Tensor) -> Tensor:
+    """``p (M, B)`` from outputs ``z (M, B, 3)``."""
+    upper, lower, v = z[..., 0], z[..., 1], torch.sigmoid(z[..., 2])
+    return v * upper + (1 - v) * lower
+
+
+METHOD = PIVEN()

@@ -1,0 +1,172 @@
+"""QD: quality-driven intervals (Pearce et al., 2018). One network says both bounds, and its loss
+asks for narrow intervals that cover enough rows of the batch:
+
+    loss = MPIW_c + lambda * sqrt(n) * max(0, gamma - PICP_soft)^2,
+
+with MPIW_c the mean width of the captured rows and PICP_soft the mean of sigmoid(s (U - y)) *
+sigmoid(s (y - L)). The level is part of the loss: another level is another training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from omegaconf import MISSING
+from torch import Tensor
+
+from pi3nn.batches import Rows, generator
+from pi3nn.methods.base import (
+    Coefficients,
+    Method,
+    NetFit,
+    Outputs,
+    Stack,
+    failures,
+    more_than_zero,
+    not_negative,
+    one_of,
+    pair,
+)
+from pi3nn.nets import Init, LayerInit, Shape, StackedMLP, initialise
+from pi3nn.training import Info, Recipe, stack_width, train
+
+
+@dataclass
+class Settings:
+    """The keys of ``configs/method/qd.yaml``, which says what each means."""
+
+    name: str = MISSING
+    kind: str = "qd"
+    hidden: int = MISSING
+    layers: int = MISSING
+    activation: str = MISSING
+    sigma_in: float = MISSING
+    output_bias: float = MISSING
+    penalty: str = MISSING
+    lambda_in: float = MISSING
+    soften: float = MISSING
+    epochs: int = MISSING
+    batch: int = MISSING
+    learning_rate: float = MISSING
+    decay: float = MISSING
+    decay_steps: float = MISSING
+    decay_unit: str = MISSING
+
+
+@dataclass
+class QDFit(NetFit):
+    def outputs(self, x: Tensor) -> dict[str, Tensor]:
+        upper, lower = self.net.predict(x).unbind(-1)
+        return {"point": (upper + lower) / 2, "lower": lower, "upper": upper}
+
+
+class QD(Method):
+    """Also what PIVEN is built on: it has one output more, and its own `loss`."""
+
+    Settings = Settings
+    Fit: ClassVar[type[NetFit]] = QDFit
+    extra_biases: ClassVar[tuple[float, ...]] = ()  # of outputs besides U and L
+    swaps = True
+    varying = frozenset(
+        {"sigma_in", "output_bias", "lambda_in", "soften", "learning_rate", "decay", "decay_steps"}
+    )
+
+    def check(self, settings: Any) -> None:
+        one_of(settings, "activation", "relu", "tanh")
+        one_of(settings, "penalty", "sqrt_n", "qd_paper")
+        one_of(settings, "decay_unit", "step", "epoch")
+        more_than_zero(settings, "hidden", "layers", "soften", "epochs", "batch", "learning_rate")
+        more_than_zero(settings, "decay", "decay_steps")
+        not_negative(settings, "sigma_in", "lambda_in")
+
+    def retrains(self, settings: Any) -> bool:
+        return True
+
+    def width(self, rows: int, inputs: int, settings: Any) -> int:
+        return stack_width(self._shape(inputs, settings), min(rows, settings.batch))
+
+    def fit(self, stack: Stack) -> NetFit:
+        settings, gamma = stack.common, stack.gamma
+        assert gamma is not None
+        net = StackedMLP(
+            self._shape(stack.x.shape[2], settings), stack.members, device=stack.x.device
+        )
+        initialise(net, self._init(stack), [generator(seed, "init") for seed in stack.seeds])
+        outcome = train(
+            net,
+            Rows(stack.x, stack.y),
+            lambda z, y, weights, info: self.loss(z, y, weights, info, gamma, settings.penalty),
+            _recipe(stack),
+            [generator(seed, "training") for seed in stack.seeds],
+            state={name: stack.tensor(name) for name in ("lambda_in", "soften")},
+            on_progress=stack.progress,
+        )
+        fitted = self.Fit(net)
+        said = fitted.outputs(stack.x)
+        fitted.failures = failures(outcome, stack.y, said["lower"], said["upper"])
+        return fitted
+
+    def loss(
+        self, z: Tensor, y: Tensor, weights: Tensor, info: Info, gamma: float, penalty: str
+    ) -> Tensor:
+        """Loss ``(M,)`` of outputs ``z (M, B, 2)``, the upper bound first."""
+        upper, lower = z[..., 0], z[..., 1]
+        lambda_in, soften = info.state["lambda_in"], info.state["soften"].unsqueeze(1)
+        captured = weights * (lower < y) * (y < upper)
+        mpiw = ((upper - lower).abs() * captured).sum(dim=1) / (captured.sum(dim=1) + 0.001)
+        soft = torch.sigmoid(soften * (upper - y)) * torch.sigmoid(soften * (y - lower))
+        missing = (gamma - (weights * soft).sum(dim=1) / info.rows).relu()
+        size = info.rows.sqrt() if penalty == "sqrt_n" else info.rows / (gamma * (1 - gamma))
+        return mpiw + lambda_in * size * missing**2
+
+    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> NetFit:
+        return self.Fit(StackedMLP.from_state(self._shape(inputs, settings), state))
+
+    def bounds(
+        self,
+        outputs: Outputs,
+        scalars: Coefficients,
+        coefficients: Coefficients,
+        levels: Sequence[float],
+        settings: Any,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return pair(outputs, levels)
+
+    def _shape(self, inputs: int, settings: Any) -> Shape:
+        return Shape(
+            inputs,
+            settings.hidden,
+            settings.layers,
+            outputs=2 + len(self.extra_biases),
+            activation=settings.activation,
+        )
+
+    def _init(self, stack: Stack) -> Init:
+        bias = stack.tensor("output_bias").unsqueeze(1)
+        extra = bias.new_tensor(self.extra_biases).expand(stack.members, -1)
+        # Far apart at first, so that all rows are captured and the widths have a gradient.
+        return Init(
+            default=LayerInit("normal", std=stack.tensor("sigma_in"), bias=0.1),
+            output_bias=torch.cat([bias, -bias, extra], dim=1),
+        )
+
+
+def _recipe(stack: Stack) -> Recipe:
+    settings = stack.common
+    return Recipe(
+        learning_rate=stack.tensor("learning_rate"),
+        epochs=settings.epochs,
+        batch=settings.batch,
+        batching="round",
+        decay=stack.tensor("decay"),
+        decay_steps=stack.tensor("decay_steps"),
+        decay_unit=settings.decay_unit,
+    )
+
+
+METHOD = QD()
