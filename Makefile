@@ -18,7 +18,6 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-slow: $(VENV)/.test
-	scripts/install_system_packages
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 lint: $(VENV)/.lint
