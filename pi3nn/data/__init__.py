@@ -36,7 +36,7 @@ def names() -> list[str]:
     return sorted(path.stem for path in (paths.configs() / "dataset").glob("*.yaml"))
 
 
-def settings(name: str, **overrides: Any) -> Any:
+def settings(name: str, /, **overrides: Any) -> Any:
     """Settings of a data set: its YAML, then `overrides`, checked against its source's dataclass.
 
     Raises
@@ -71,7 +71,7 @@ def load(config: Mapping[str, Any]) -> Dataset:
     return dataset
 
 
-def open_dataset(name: str, **overrides: Any) -> Dataset:
+def open_dataset(name: str, /, **overrides: Any) -> Dataset:
     """Load a data set by its name, as `settings` gives it."""
     chosen = settings(name, **overrides)
     dataset: Dataset = source(chosen.source).load(chosen)

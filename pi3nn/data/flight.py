@@ -172,11 +172,6 @@ def load(settings: Settings) -> Dataset:
         checksums[path.name] = download.sha256(path)
         parts.append(_cached(path, checksums[path.name]))
     flights, departures = _joined(parts, settings.months)
-    if len(flights) < 2:
-        raise UserError(
-            f"{', '.join(checksums)} has {len(flights)} complete rows in the months "
-            f"{settings.months}: needs a header and the flights of all airports"
-        )
     flights["rank"] = _ranks(settings, departures).reindex(flights["Origin"], fill_value=0).array
     facts = Facts(
         name="flight",
@@ -243,8 +238,9 @@ def _read(path: Path) -> Flights:
         line += len(frame)
         departures.append(frame.astype({"Month": int}).groupby(["Month", "Origin"]).size())
         parts.append(_compact(frame.dropna()))
-    if not parts:
-        raise UserError(f"{path} has no rows below its header")
+    complete = sum(map(len, parts))
+    if complete < 2:
+        raise UserError(f"{path} has {complete} complete rows: needs the flights of all airports")
     counted = pd.concat(departures).groupby(level=[0, 1]).sum().reset_index(name="flights")
     return Flights(pa.concat_tables(parts).unify_dictionaries().combine_chunks(), counted)
 
@@ -290,6 +286,9 @@ def _joined(parts: list[Flights], months: list[int]) -> tuple[pd.DataFrame, pd.D
         return flights, departures
     if (departures["Month"] == 0).any():
         raise UserError(f"dataset.months={months} needs a column Month in the file of flights")
+    there = sorted(set(departures["Month"]))
+    if not set(months) & set(there):
+        raise UserError(f"dataset.months={months}: the file of flights has only months {there}")
     return (
         flights[flights["Month"].isin(months)].reset_index(drop=True),
         departures[departures["Month"].isin(months)],

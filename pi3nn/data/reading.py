@@ -9,7 +9,6 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
-import io
 import re
 import zipfile
 import zlib
@@ -117,13 +116,14 @@ def _is_parquet(path: Path) -> bool:
 
 def _header(path: Path) -> list[str]:
     with open_bytes(path) as file:
-        text = io.TextIOWrapper(file, "utf-8-sig", newline="")
-        try:
-            names = next(csv.reader(text), None)
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise UserError(f"{path} is not UTF-8 text: save it as a UTF-8 CSV") from error
-        finally:
-            text.detach()
+        line = file.readline(1 << 20)
+    try:
+        names = next(csv.reader([line.decode("utf-8-sig")]), [])
+        text = b"\0" not in line
+    except (UnicodeDecodeError, csv.Error):
+        text = False
+    if not text:
+        raise UserError(f"{path} is not UTF-8 text: save it as a UTF-8 CSV")
     if not names:
         raise UserError(f"{path} is empty: needs a header and rows")
     return names

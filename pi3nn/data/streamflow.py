@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,7 +120,8 @@ def _east_river(settings: Settings) -> Dataset:
     path = download.fetch(EAST_RIVER) if settings.path is None else Path(settings.path).expanduser()
     dates = pd.date_range("2014-10-01", "2017-09-30", name="date")
     try:
-        values = np.loadtxt(path, dtype=np.float64, ndmin=2, encoding="utf-8")
+        with warnings.catch_warnings(action="ignore"):  # of an empty file, which is refused below
+            values = np.loadtxt(path, dtype=np.float64, ndmin=2, encoding="utf-8")
     except OSError as error:
         raise UserError(f"can't read {path}: {error.strerror or error}") from error
     except ValueError as error:  # also a UnicodeDecodeError
