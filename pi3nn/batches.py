@@ -13,23 +13,27 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from pi3nn.nets import pad_rows, padded
+from pi3nn.nets import padded
 
 Rule = Literal["epoch", "round", "draw"]
 
-
 BLOCK_ELEMENTS = 1 << 16
-"""Aim for the size of one member's block; a function of the shape of a draw alone."""
+"""Most numbers in one member's block of draws, if a step takes fewer."""
 
 
 def generator(seed: int, purpose: str) -> torch.Generator:
-    """An independent stream for each pair of a seed and a purpose such as `init/f`."""
+    """A stream of its own for each pair of a seed and a purpose such as `init/f`.
+
+    Of the 63 bits that the pair is hashed to, torch's CPU generator uses 32: enough for the tens of
+    thousands of streams of a paper.
+    """
     digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
 
 
 def _block_steps(shape: tuple[int, ...]) -> int:
-    return max(1, min(256, BLOCK_ELEMENTS // torch.Size(shape).numel()))
+    # By the shape of a draw alone, so that no member's stream depends on the stack.
+    return max(1, min(64, BLOCK_ELEMENTS // torch.Size(shape).numel()))
 
 
 class Stream:
@@ -214,16 +218,17 @@ class Rows:
         members, n = self.x.shape[:2]
         return [n] * members if self.counts is None else list(self.counts)
 
-    def padded_to(self, rows: int) -> tuple[Tensor, Tensor, Tensor]:
-        """`x`, `y`, `weights` with `rows` rows each, all zero beyond a member's own."""
-        own = torch.arange(rows) < torch.tensor(self.own_counts).unsqueeze(1)
-        own = own.to(self.x.device)
+    def padded_to(self, rows: int, members: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+        """`x`, `y`, `weights` of some members, `rows` rows each, zero beyond a member's own."""
         weights = torch.ones_like(self.x[..., 0]) if self.weights is None else self.weights
-        cut = []
+        counts = self.own_counts
+        results = []
         for values in (self.x, self.y, weights):
-            mask = own.view(*own.shape, *[1] * (values.ndim - 2))
-            cut.append(pad_rows(values, rows).where(mask, values.new_zeros(())))
-        return cut[0], cut[1], cut[2]
+            result = self.x.new_zeros(len(members), rows, *values.shape[2:])
+            for i, member in enumerate(members):
+                result[i, : counts[member]] = values[member, : counts[member]]
+            results.append(result)
+        return results[0], results[1], results[2]
 
 
 class FullBatch:
@@ -238,7 +243,7 @@ class FullBatch:
             )
         self.rows = sizes.pop()
         self.steps_per_epoch = [1] * len(members)
-        self._tensors = tuple(values[list(members)] for values in rows.padded_to(self.rows))
+        self._tensors = rows.padded_to(self.rows, members)
         self._counts = (self._tensors[2] != 0).sum(dim=1).to(rows.x.dtype)
 
     def next(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -248,8 +253,10 @@ class FullBatch:
 
     def select(self, members: Sequence[int]) -> None:
         """Keep these members only."""
-        self._tensors = tuple(values[list(members)] for values in self._tensors)
-        self._counts = self._counts[list(members)]
+        x, y, weights = self._tensors
+        kept = list(members)
+        self._tensors = x[kept], y[kept], weights[kept]
+        self._counts = self._counts[kept]
 
 
 class MiniBatches:
@@ -266,7 +273,7 @@ class MiniBatches:
         self.rows = padded(batch)
         # One row more than any member has: all zero, of weight 0, what short batches end with.
         filler = max(rows.own_counts)
-        self._tensors = [values[list(members)] for values in rows.padded_to(filler + 1)]
+        self._tensors = rows.padded_to(filler + 1, members)
         used = [weights.nonzero().squeeze(1).cpu() for weights in self._tensors[2]]
         if any(len(indices) == 0 for indices in used):
             raise ValueError("a member has no row of weight other than 0")
@@ -293,5 +300,7 @@ class MiniBatches:
 
     def select(self, members: Sequence[int]) -> None:
         """Keep these members only."""
-        self._tensors = [values[list(members)] for values in self._tensors]
+        x, y, weights = self._tensors
+        kept = list(members)
+        self._tensors = x[kept], y[kept], weights[kept]
         self._stream.select(members)

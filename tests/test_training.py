@@ -347,6 +347,20 @@ def test_every_width_from_one_to_seven_gives_the_same_member() -> None:
         assert torch.equal(trained(range(width), shape, torch.float32, 77)[0], whole[:width])
 
 
+@pytest.mark.parametrize("shape", [Shape(13, 200, outputs=4), Shape(16, 100, 2), Shape(8, 200)])
+def test_large_matrix_products_do_not_depend_on_the_stack_either(shape: Shape) -> None:
+    seeds = range(20)
+    rows = rows_for(seeds, 455, shape.inputs, torch.float32)
+    recipe = Recipe(learning_rate=0.01, steps=4)
+    whole = started(shape, seeds, torch.float32)
+    train(whole, rows, wavy, recipe, batch_generators(seeds))
+    for members in ([4], [19, 0], [3, 5, 7, 11, 13, 17]):
+        net = started(shape, members, torch.float32)
+        own = Rows(rows.x[members], rows.y[members])
+        train(net, own, wavy, recipe, batch_generators(members))
+        assert torch.equal(net.flat, whole.flat[members])
+
+
 def test_more_threads_change_nothing() -> None:
     shape = Shape(5, 50)
     one, _ = trained(range(7), shape, torch.float32, 455)
