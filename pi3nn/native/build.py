@@ -56,15 +56,30 @@ class Rule(ctypes.Structure):
     ]
 
 
-@functools.cache
 def library() -> ctypes.CDLL:
     """The kernel, built if it has not been yet.
 
     Raises
     ------
     Unavailable
-        With the reason: no compiler, a folder that others may write to, a failed build.
+        With the reason: no compiler, a folder that others may write to, a failed build. A process
+        tries once.
     """
+    found = _attempt()
+    if isinstance(found, Unavailable):
+        raise found
+    return found
+
+
+@functools.cache
+def _attempt() -> ctypes.CDLL | Unavailable:
+    try:
+        return _load()
+    except Unavailable as reason:
+        return reason
+
+
+def _load() -> ctypes.CDLL:
     compiler = _compiler()
     folder = _own_folder(paths.cache() / "native")
     path = folder / f"kernel-{_fingerprint(compiler)}.so"
