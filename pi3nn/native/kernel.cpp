@@ -64,13 +64,21 @@ template <class T> inline Vec<T> load_part(const T* p, int64_t count) {
   if (count > 0) std::memcpy(&v, p, count * sizeof(T));
   return v;
 }
-template <class T> inline T sum(Vec<T> v) {
-  T lanes[LANES<T>];
-  std::memcpy(lanes, &v, sizeof v);
-  for (int half = LANES<T> / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-  return lanes[0];
-}
+// The sum of v over its lanes: its halves are added until one number is left.
+template <class T, int COUNT> struct Halves {
+  typedef T V __attribute__((vector_size(COUNT * sizeof(T))));
+  static T sum(V v) {
+    typename Halves<T, COUNT / 2>::V low, high;
+    std::memcpy(&low, &v, sizeof low);
+    std::memcpy(&high, reinterpret_cast<const char*>(&v) + sizeof low, sizeof high);
+    return Halves<T, COUNT / 2>::sum(low + high);
+  }
+};
+template <class T> struct Halves<T, 1> {
+  typedef T V;
+  static T sum(V v) { return v; }
+};
+template <class T> inline T sum(Vec<T> v) { return Halves<T, LANES<T>>::sum(v); }
 
 inline int64_t rounded_up(int64_t n, int64_t block) { return (n + block - 1) / block * block; }
 
