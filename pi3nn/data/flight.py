@@ -320,7 +320,10 @@ def _given(rank_table: str) -> pd.Series[float]:
     if rank_table in download.registry() and not path.is_file():
         path = download.fetch(rank_table)
     types = {"Origin": pa.string(), "percentage": pa.float64()}
-    frame = pd.concat([batch.to_pandas() for batch in reading.chunks(path, types)])
+    batches = [batch.to_pandas() for batch in reading.chunks(path, types)]
+    if not batches:
+        raise UserError(f"{path} has no rows below its header")
+    frame = pd.concat(batches)
     if frame.isna().any(axis=None) or frame["Origin"].duplicated().any():
         raise UserError(f"{path}: each airport needs one Origin and one percentage")
     share: pd.Series[float] = frame.set_index("Origin")["percentage"]

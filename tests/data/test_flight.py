@@ -274,11 +274,21 @@ def test_an_impossible_setting_gives_one_sentence(open_flights, tmp_path, overri
     assert "\n" not in str(error.value)
 
 
-def test_shares_in_percent_are_refused(open_flights, tmp_path):
+@pytest.mark.parametrize(
+    ("shares", "sentence"),
+    [
+        ("A,50\nB,50\n", "fraction of all departures"),
+        ("A,inf\n", "fraction of all departures"),
+        ("A,0.5\nA,0.1\n", "one Origin and one percentage"),
+        ("A,\n", "one Origin and one percentage"),
+        ("", "no rows below its header"),
+    ],
+)
+def test_a_bad_table_of_shares_gives_one_sentence(open_flights, tmp_path, shares, sentence):
     (tmp_path / "f.csv").write_bytes(_csv(_flights()))
-    (tmp_path / "percent.csv").write_text("Origin,percentage\nA,50\nB,50\n")
-    with pytest.raises(UserError, match="fraction of all departures"):
-        open_flights(tmp_path / "f.csv", rank_table=str(tmp_path / "percent.csv"))
+    (tmp_path / "bad.csv").write_text(f"Origin,percentage\n{shares}")
+    with pytest.raises(UserError, match=sentence):
+        open_flights(tmp_path / "f.csv", rank_table=str(tmp_path / "bad.csv"))
 
 
 def test_without_file_and_mirror_the_months_are_downloaded():
