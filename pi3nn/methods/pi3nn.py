@@ -76,9 +76,7 @@ class Settings:
 
 class PI3NN(Method):
     Settings = Settings
-    varying = frozenset(
-        {"learning_rate", "decay", "l1", "l2", "bounds_l1", "bounds_l2", "c", "floor"}
-    )
+    varying = frozenset({"learning_rate", "decay", "l1", "l2", "bounds_l1", "bounds_l2", "c"})
 
     def check(self, settings: Any) -> None:
         one_of(settings, "activation", "relu", "tanh")
@@ -108,7 +106,7 @@ class PI3NN(Method):
             "nu": torch.from_numpy(nu),
             "smallest_width": _SMALLEST_WIDTH * stack.y.double().std(dim=1, correction=0),
         }
-        floor = stack.tensor("floor")
+        floor = stack.common.floor
         return PI3NNFit(f, u, lower, floor, scalars=scalars, failures=fitting.failures)
 
     def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> PI3NNFit:
@@ -117,7 +115,7 @@ class PI3NN(Method):
         def net(name: str) -> StackedMLP:
             return StackedMLP.from_state(shape, {k: state[f"{name}.{k}"] for k in shape.slices})
 
-        return PI3NNFit(net("f"), net("u"), net("l"), state["floor"])
+        return PI3NNFit(net("f"), net("u"), net("l"), settings.floor)
 
     # Step 4 -------------------------------------------------------------------------------------
 
@@ -157,7 +155,7 @@ class PI3NNFit(Fitted):
     f: StackedMLP
     u: StackedMLP
     lower: StackedMLP
-    floor: Tensor  # (M,)
+    floor: float
 
     def outputs(self, x: Tensor) -> dict[str, Tensor]:
         return {
@@ -168,8 +166,7 @@ class PI3NNFit(Fitted):
 
     def state(self) -> dict[str, Tensor]:
         nets = {"f": self.f, "u": self.u, "l": self.lower}
-        named = {f"{n}.{key}": v for n, net in nets.items() for key, v in net.state().items()}
-        return named | {"floor": self.floor}
+        return {f"{n}.{key}": v for n, net in nets.items() for key, v in net.state().items()}
 
 
 class _Fitting:
@@ -202,8 +199,7 @@ class _Fitting:
         if self.settings.bias is not None:
             return torch.full((self.stack.members, 1), self.settings.bias)
         pretrained = self._side(f"pretrain/{name}", distance, on_side, None)
-        floor = self.stack.tensor("floor")
-        outputs = pretrained.predict(self.stack.x, lambda z: _positive(z, floor))
+        outputs = pretrained.predict(self.stack.x, lambda z: _positive(z, self.settings.floor))
         return self.stack.tensor("c")[:, None] * outputs.mean(dim=1)
 
     def _side(
@@ -248,7 +244,7 @@ class _Fitting:
         net = StackedMLP(self.shape, len(members), device=self.stack.x.device)
         seeds = [self.stack.seeds[m] for m in members]
         initialise(net, _init(self.settings, bias), [generator(s, f"init/{name}") for s in seeds])
-        floor = None if name == "f" else self.stack.tensor("floor")[members]
+        floor = None if name == "f" else float(self.settings.floor)
         outcome = train(
             net,
             rows,
@@ -307,15 +303,12 @@ def _height(count: int, n_rows: int) -> int:
     return -(-max(count, 1) // block) * block
 
 
-def _positive(z: Tensor, floor: Tensor) -> Tensor:
-    """``sqrt(z^2 + floor)`` for ``z (M, B, 1)``; as ``|z|`` where the floor is 0.
-
-    The root itself has no gradient at 0.
-    """
-    return torch.sqrt(z * z + floor[:, None, None]) if bool(floor.any()) else z.abs()
+def _positive(z: Tensor, floor: float) -> Tensor:
+    """``sqrt(z^2 + floor)``; as ``|z|`` where the floor is 0, since the root has no gradient there."""
+    return torch.sqrt(z * z + floor) if floor else z.abs()
 
 
-def _mean_square(z: Tensor, y: Tensor, weights: Tensor, floor: Tensor | None) -> Tensor:
+def _mean_square(z: Tensor, y: Tensor, weights: Tensor, floor: float | None) -> Tensor:
     outputs = z if floor is None else _positive(z, floor)
     return (weights * (outputs[..., 0] - y) ** 2).sum(dim=1) / weights.sum(dim=1)
 
