@@ -27,6 +27,7 @@ class Settings:
     """Keys of ``configs/dataset/cubic*.yaml``, which say what each means."""
 
     source: str = "cubic"
+    name: str = MISSING
     dimension: int = MISSING
     rows: int = MISSING
     test_rows: int = MISSING

@@ -63,6 +63,7 @@ class Settings:
     """Keys of ``configs/dataset/flight.yaml``, which says what each means."""
 
     source: str = "flight"
+    name: str = MISSING
     path: str | None = MISSING
     months: list[int] = MISSING
     rank_table: str | None = MISSING

@@ -34,6 +34,7 @@ class Settings:
 
     source: str = "streamflow"
     name: str = MISSING
+    basin: str = MISSING
     path: str | None = None
     window: int = MISSING
     lead: int = MISSING
@@ -52,7 +53,7 @@ class StreamflowDataset(Dataset):
         for year in (*settings.train_years, settings.test_year):
             if year not in there:
                 raise UserError(
-                    f"dataset.train_years and test_year: {settings.name} has no water year {year}, "
+                    f"dataset.train_years and test_year: {settings.basin} has no water year {year}, "
                     f"only {min(there)} to {max(there)}"
                 )
             if len(self._rows([year]).y) == 0:
@@ -94,14 +95,14 @@ class StreamflowDataset(Dataset):
 
 def downloads(settings: Settings) -> list[str]:
     """Names of the files to fetch: the East River series, unless the user has a copy."""
-    return [EAST_RIVER] if settings.name == "east_river" and settings.path is None else []
+    return [EAST_RIVER] if settings.basin == "east_river" and settings.path is None else []
 
 
 def load(settings: Settings) -> Dataset:
     """Read a basin's daily series."""
-    if settings.name not in BASINS:
+    if settings.basin not in BASINS:
         raise UserError(
-            f"dataset.name={settings.name}{nearest(settings.name, BASINS)}: "
+            f"dataset.basin={settings.basin}{nearest(settings.basin, BASINS)}: "
             f"must be {' or '.join(BASINS)}"
         )
     if settings.window < 1 or settings.lead < 0:
@@ -113,7 +114,7 @@ def load(settings: Settings) -> Dataset:
         raise UserError("dataset.train_years is empty: give at least one water year")
     if settings.test_year in settings.train_years:
         raise UserError(f"dataset.test_year={settings.test_year} is one of dataset.train_years")
-    return _camels(settings) if settings.name == "camels" else _east_river(settings)
+    return _camels(settings) if settings.basin == "camels" else _east_river(settings)
 
 
 def _east_river(settings: Settings) -> Dataset:

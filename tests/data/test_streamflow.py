@@ -136,7 +136,7 @@ def test_a_bad_series_gives_one_sentence(series, what):
 @pytest.mark.parametrize(
     ("name", "overrides", "sentence"),
     [
-        ("streamflow", {"name": "east-river"}, "did you mean 'east_river'"),
+        ("streamflow", {"basin": "east-river"}, "did you mean 'east_river'"),
         ("streamflow", {"path": "nowhere.dat"}, "can't read nowhere.dat"),
         ("camels", {"path": "mine.csv"}, "is bundled"),
         ("camels", {"window": 0}, "window needs"),
