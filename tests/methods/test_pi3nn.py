@@ -1,0 +1,221 @@
+"""PI3NN does what section 3 of the paper says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from omegaconf import OmegaConf
+from scipy.stats import ks_2samp
+
+from pi3nn import data, methods, metrics, paths
+from pi3nn.data.splits import Scaler
+from pi3nn.methods.base import Stack
+
+METHOD = methods.get("pi3nn")
+NO_PENALTY = {"l1": 0.0, "l2": 0.0, "bounds_l1": 0.0, "bounds_l2": 0.0}
+Array = NDArray[np.float64]
+
+
+def settings(**changes: Any) -> Any:
+    defaults = OmegaConf.load(paths.configs() / "method" / "pi3nn.yaml")
+    del defaults["defaults"]
+    return METHOD.Settings(**{**defaults, **changes})
+
+
+class Trained:
+    """Members of the seeds given, fitted to rows, and what they say in double precision."""
+
+    def __init__(self, x: Array, y: Array, seeds: Sequence[int], **changes: Any) -> None:
+        self.settings = settings(**changes)
+        self.members = len(seeds)
+        self.y = np.stack([y.astype(np.float32)] * self.members).astype(np.float64)
+        stack = Stack(self.tensor(x), self.tensor(y), seeds, [self.settings] * self.members)
+        self.fit = METHOD.fit(stack)
+        self.scalars = {name: values.numpy() for name, values in self.fit.scalars.items()}
+        self.train = self.outputs(x)
+
+    def tensor(self, values: Array) -> torch.Tensor:
+        return torch.from_numpy(np.stack([values] * self.members).astype(np.float32))
+
+    def outputs(self, x: Array) -> dict[str, Array]:
+        return {k: v.double().numpy() for k, v in self.fit.outputs(self.tensor(x)).items()}
+
+    def bounds(self, x: Array, levels: Sequence[float]) -> tuple[Array, Array]:
+        found = METHOD.calibrate(self.train, self.y, self.scalars, levels, self.settings)
+        return METHOD.bounds(self.outputs(x), self.scalars, found, levels, self.settings)
+
+
+def yacht() -> tuple[Array, Array, Array, Array]:
+    split = data.open_dataset("yacht").split(1)
+    train, test = split.train, split.sets["test"]
+    scaler = Scaler.fit(train.x, train.y)
+    return scaler.x(train.x), scaler.y(train.y), scaler.x(test.x), scaler.y(test.y)
+
+
+@pytest.fixture(scope="module")
+def trained() -> Trained:
+    x, y, _, _ = yacht()
+    return Trained(x, y, [1, 2, 3], hidden=20, steps=200)
+
+
+def test_half_of_the_rows_lie_above_the_shifted_mean(trained: Trained) -> None:
+    above = trained.y > trained.train["point"] + trained.scalars["nu"][:, None]
+    assert above.sum(axis=1).tolist() == [math.ceil(277 / 2)] * 3
+
+
+def test_bounds_leave_exactly_the_asked_number_of_rows_outside_on_each_side(
+    trained: Trained,
+) -> None:
+    x, y, _, _ = yacht()
+    levels = [0.5, 0.9, 0.95, 0.99]
+    lower, upper = trained.bounds(x, levels)
+    for k, gamma in enumerate(levels):
+        asked = [math.ceil(277 * (1 - gamma) / 2 - 1e-9)] * 3
+        assert (trained.y > upper[:, k]).sum(axis=1).tolist() == asked
+        assert (trained.y < lower[:, k]).sum(axis=1).tolist() == asked
+
+
+def test_bounds_of_different_levels_never_cross_not_even_far_away(trained: Trained) -> None:
+    rows = np.random.default_rng(0).normal(0, 10, size=(200, 6))
+    lower, upper = trained.bounds(rows, np.linspace(0.05, 0.99, 20).tolist())
+    assert (np.diff(upper, axis=1) >= 0).all()
+    assert (np.diff(lower, axis=1) <= 0).all()
+
+
+def test_one_level_does_not_depend_on_the_others_asked(trained: Trained) -> None:
+    x, _, _, _ = yacht()
+    alone, together = trained.bounds(x, [0.9]), trained.bounds(x, [0.99, 0.9, 0.1])
+    np.testing.assert_array_equal(alone[1][:, 0], together[1][:, 1])
+
+
+def test_ood_initialisation_lowers_confidence_on_shifted_rows_and_leaves_f_alone() -> None:
+    """The 10D example of the paper, smaller."""
+    split = data.open_dataset("cubic10d", rows=1000).split(1)
+    scaler = Scaler.fit(split.train.x, split.train.y)
+    x, y, shifted = scaler.x(split.train.x), scaler.y(split.train.y), scaler.x(split.sets["ood"].x)
+    common = {"hidden": 50, "steps": 1000, "optimiser": "sgd", **NO_PENALTY}
+    on, off = (Trained(x, y, [1, 2], ood=ood, **common) for ood in (True, False))
+    np.testing.assert_array_equal(on.train["point"], off.train["point"])
+
+    def confidence(of: Trained) -> float:
+        inside, outside = of.bounds(x, [0.9]), of.bounds(shifted, [0.9])
+        width = (inside[1] - inside[0])[:, 0].mean(axis=1)
+        return float(metrics.confidence_score((outside[1] - outside[0])[:, 0], width).mean())
+
+    assert confidence(on) < 0.35
+    assert confidence(off) > confidence(on) + 0.2
+
+
+def test_ood_bias_is_c_times_the_mean_output_after_pretraining() -> None:
+    """With no step of training left, u is its initialisation: c mu plus the default network."""
+    x, y, _, _ = yacht()
+    once, twice = (
+        Trained(x, y, [1], hidden=10, steps=1, c=c, learning_rate=1e-9) for c in (50.0, 100.0)
+    )
+    # u = c mu + g(x): the same mu and g, so doubling c adds 50 mu to every row.
+    added = twice.train["u"] - once.train["u"]
+    assert added.std() < 1e-4 * added.mean()
+    pretrained = Trained(x, y, [1], hidden=10, steps=1, ood=False, learning_rate=1e-9)
+    assert 0.2 < added.mean() / 50 / pretrained.train["u"].mean() < 5
+
+
+def test_a_fixed_bias_replaces_the_pretraining() -> None:
+    x, y, _, _ = yacht()
+    fitted = Trained(x, y, [1], hidden=10, steps=1, bias=7.0, learning_rate=1e-9)
+    weights = fitted.fit.state()
+    assert weights["u.out.bias"].item() == pytest.approx(7.0, abs=1e-6)
+
+
+def test_early_stopping_members_of_different_length_share_a_stack() -> None:
+    x, y, _, _ = yacht()
+    together = Trained(x, y, [1, 2, 3], hidden=10, steps=400, stop_from=20, patience=5, shift=False)
+    alone = Trained(x, y, [2], hidden=10, steps=400, stop_from=20, patience=5, shift=False)
+    np.testing.assert_array_equal(together.train["u"][1], alone.train["u"][0])
+
+
+def test_lemma_1_shifted_mean_is_the_median_and_bounds_are_the_true_quantiles() -> None:
+    """y = x^3 + s z: the median of the noise is 0, its quantiles 0.025 and 0.975 -19.6 and 58.8."""
+    train = data.open_dataset("cubic1d", rows=5000).split(1).train
+    scaler = Scaler.fit(train.x, train.y)
+    fitted = Trained(
+        scaler.x(train.x), scaler.y(train.y), [1, 2], hidden=50, steps=2000, ood=False, **NO_PENALTY
+    )
+    grid = np.linspace(-4, 4, 201)[:, None]
+    cube = grid[:, 0] ** 3
+    median = fitted.outputs(scaler.x(grid))["point"] + fitted.scalars["nu"][:, None]
+    assert abs((scaler.y_back(median) - cube).mean()) < 2.0, "the mean of the noise is 8"
+    lower, upper = fitted.bounds(scaler.x(grid), [0.95])
+    assert (scaler.y_back(upper) - cube).mean() == pytest.approx(58.8, rel=0.1)
+    assert (scaler.y_back(lower) - cube).mean() == pytest.approx(-19.6, rel=0.1)
+
+
+# --- against a plain loop ------------------------------------------------------------------------
+
+
+def plain_pi3nn(x: torch.Tensor, y: torch.Tensor, seed: int, chosen: Any) -> Any:
+    """The paper's algorithm written as anyone would: torch.nn, torch.optim, one network at a time."""
+    torch.manual_seed(seed)
+
+    def fit(
+        inputs: torch.Tensor, target: torch.Tensor, l1: float, l2: float, positive: bool
+    ) -> Any:
+        net = torch.nn.Sequential(
+            torch.nn.Linear(inputs.shape[1], chosen.hidden),
+            torch.nn.ReLU(),
+            torch.nn.Linear(chosen.hidden, 1),
+        )
+        optimiser = torch.optim.Adam(net.parameters(), lr=chosen.learning_rate)
+        for _ in range(chosen.steps):
+            outputs = net(inputs)[:, 0]
+            kernel = net[0].weight
+            loss = ((outputs.abs() if positive else outputs) - target).square().mean()
+            loss = loss + l1 * kernel.abs().sum() + l2 * kernel.square().sum()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        return lambda rows: (
+            (net(rows)[:, 0].abs() if positive else net(rows)[:, 0]).detach().double()
+        )
+
+    f = fit(x, y, chosen.l1, chosen.l2, False)
+    residual = y.double() - f(x)
+    nu = residual.median()
+    above = residual - nu
+    bounds = chosen.bounds_l1, chosen.bounds_l2, True
+    u = fit(x[above >= 0], above[above >= 0].float(), *bounds)
+    lower = fit(x[above < 0], -above[above < 0].float(), *bounds)
+    count = math.ceil(len(y) * 0.05 / 2)
+    alpha = (above / u(x)).sort().values[-count - 1 : -count + 1].mean()
+    beta = (-above / lower(x)).sort().values[-count - 1 : -count + 1].mean()
+    return lambda rows: (f(rows) + nu - beta * lower(rows), f(rows) + nu + alpha * u(rows), f(rows))
+
+
+def test_records_over_20_seeds_have_the_distribution_of_a_plain_loop() -> None:
+    """Single float32 runs are chaotic; what must agree is how their results are distributed."""
+    torch.set_num_threads(1)
+    x, y, x_test, y_test = yacht()
+    chosen = {"hidden": 20, "steps": 150, "ood": False}
+    ours = Trained(x, y, list(range(20)), **chosen)
+    lower, upper = ours.bounds(x_test, [0.95])
+    ours_picp = metrics.picp(lower[:, 0], upper[:, 0], y_test)
+    ours_width = metrics.mpiw(lower[:, 0], upper[:, 0])
+    ours_rmse = metrics.rmse(ours.outputs(x_test)["point"], y_test)
+    plain = []
+    for seed in range(20):
+        predict = plain_pi3nn(
+            torch.from_numpy(x).float(), torch.from_numpy(y).float(), seed, ours.settings
+        )
+        low, high, point = (t.numpy() for t in predict(torch.from_numpy(x_test).float()))
+        plain.append(
+            [metrics.picp(low, high, y_test), metrics.mpiw(low, high), metrics.rmse(point, y_test)]
+        )
+    for ours_values, plain_values in zip(
+        (ours_picp, ours_width, ours_rmse), np.array(plain).T, strict=True
+    ):
+        assert ks_2samp(ours_values, plain_values).pvalue > 0.02
