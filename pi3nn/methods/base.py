@@ -19,9 +19,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pi3nn.batches import Rows, generator
 from pi3nn.errors import UserError, nearest
-from pi3nn.nets import StackedMLP
-from pi3nn.training import Outcome
+from pi3nn.nets import Init, Shape, StackedMLP, initialise
+from pi3nn.training import Inputs, Loss, Outcome, Recipe, train
 
 Outputs = Mapping[str, NDArray[np.float64]]  # name -> (M, N), on one set of rows
 Coefficients = Mapping[str, NDArray[np.float64]]  # name -> (M, K), one value per level
@@ -156,6 +157,34 @@ class Method(ABC):
         """Lower and upper bound, each ``(M, K, N)``, in the order of `levels`."""
 
 
+def trained(
+    stack: Stack,
+    shape: Shape,
+    init: Init,
+    recipe: Recipe,
+    loss: Loss,
+    *,
+    inputs: Inputs | None = None,
+    uniforms: int = 0,
+    state: Mapping[str, Tensor] | None = None,
+) -> tuple[StackedMLP, Outcome]:
+    """One network per member, from its first weights to its last; see `pi3nn.training.train`."""
+    net = StackedMLP(shape, stack.members, device=stack.x.device)
+    initialise(net, init, [generator(seed, "init") for seed in stack.seeds])
+    outcome = train(
+        net,
+        Rows(stack.x, stack.y),
+        loss,
+        recipe,
+        [generator(seed, "training") for seed in stack.seeds],
+        inputs=inputs,
+        uniforms=uniforms,
+        state=state,
+        on_progress=stack.progress,
+    )
+    return net, outcome
+
+
 def pair(
     outputs: Outputs, levels: Sequence[float]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -200,6 +229,13 @@ def not_negative(settings: Any, *names: str) -> None:
     for name in names:
         if not getattr(settings, name) >= 0:
             raise UserError(f"method.{name}={getattr(settings, name)}: it must be 0 or more")
+
+
+def share(settings: Any, *names: str) -> None:
+    """Raise UserError unless each of these settings is from 0 to below 1."""
+    for name in names:
+        if not 0 <= getattr(settings, name) < 1:
+            raise UserError(f"method.{name}={getattr(settings, name)}: a share, from 0 to below 1")
 
 
 def one_of(settings: Any, name: str, *valid: str) -> None:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
-from pi3nn.batches import Rows, generator
 from pi3nn.methods.base import (
     Coefficients,
     Method,
@@ -31,9 +30,10 @@ from pi3nn.methods.base import (
     not_negative,
     one_of,
     pair,
+    trained,
 )
-from pi3nn.nets import Init, LayerInit, Shape, StackedMLP, initialise
-from pi3nn.training import Info, Recipe, stack_width, train
+from pi3nn.nets import Init, LayerInit, Shape, StackedMLP
+from pi3nn.training import Info, Recipe, stack_width
 
 
 @dataclass
@@ -93,18 +93,13 @@ class QD(Method):
     def fit(self, stack: Stack) -> NetFit:
         settings, gamma = stack.common, stack.gamma
         assert gamma is not None
-        net = StackedMLP(
-            self._shape(stack.x.shape[2], settings), stack.members, device=stack.x.device
-        )
-        initialise(net, self._init(stack), [generator(seed, "init") for seed in stack.seeds])
-        outcome = train(
-            net,
-            Rows(stack.x, stack.y),
-            lambda z, y, weights, info: self.loss(z, y, weights, info, gamma, settings.penalty),
+        net, outcome = trained(
+            stack,
+            self._shape(stack.x.shape[2], settings),
+            self._init(stack),
             _recipe(stack),
-            [generator(seed, "training") for seed in stack.seeds],
+            lambda z, y, weights, info: self.loss(z, y, weights, info, gamma, settings.penalty),
             state={name: stack.tensor(name) for name in ("lambda_in", "soften")},
-            on_progress=stack.progress,
         )
         fitted = self.Fit(net)
         said = fitted.outputs(stack.x)

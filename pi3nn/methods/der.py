@@ -1,0 +1,176 @@
+"""DER: deep evidential regression (Amini et al., 2020). The network says the four parameters of a
+normal-inverse-gamma distribution over mean and variance of `y`; with W = 2 b (1 + nu),
+
+    NLL  = log(pi / nu) / 2 - a log W + (a + 1/2) log(nu (y - m)^2 + W) + lnG(a) - lnG(a + 1/2),
+    loss = mean NLL + c (mean |y - m| (2 nu + a) - epsilon),
+
+where `c` is fixed or grows with the bracket from step to step. The interval is m +- z s with z the
+normal quantile and s^2 = b / (nu (a - 1)) the epistemic variance (as in the released runs), or that
+of the Student-t predictive distribution. One training serves every level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from omegaconf import MISSING
+from scipy.special import ndtri, stdtrit
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from pi3nn.methods.base import (
+    Coefficients,
+    Method,
+    NetFit,
+    Outputs,
+    Stack,
+    failures,
+    more_than_zero,
+    not_negative,
+    one_of,
+    trained,
+)
+from pi3nn.nets import Init, LayerInit, Shape, StackedMLP
+from pi3nn.training import Info, Recipe, stack_width
+
+LARGEST_SPREAD = 1000.0
+"""Standard deviations beyond are cut off, as in the released runs."""
+
+
+@dataclass
+class Settings:
+    """The keys of ``configs/method/der.yaml``, which says what each means."""
+
+    name: str = MISSING
+    kind: str = "der"
+    hidden: int = MISSING
+    layers: int = MISSING
+    activation: str = MISSING
+    coefficient: float = MISSING
+    coefficient_rate: float = MISSING
+    epsilon: float = MISSING
+    epochs: int = MISSING
+    batch: int = MISSING
+    learning_rate: float = MISSING
+    eps: float = MISSING
+    interval: str = MISSING
+
+
+@dataclass
+class DERFit(NetFit):
+    def outputs(self, x: Tensor) -> dict[str, Tensor]:
+        said = self.net.predict(x, lambda z: torch.cat([z[..., :1], _log_softplus(z[..., 1:])], -1))
+        return dict(zip(("point", "log_nu", "log_excess", "log_b"), said.unbind(-1), strict=True))
+
+
+class DER(Method):
+    Settings = Settings
+    varying = frozenset({"coefficient", "coefficient_rate", "epsilon", "learning_rate", "interval"})
+
+    def check(self, settings: Any) -> None:
+        one_of(settings, "activation", "relu", "tanh")
+        one_of(settings, "interval", "epistemic", "student_t")
+        more_than_zero(settings, "hidden", "layers", "epochs", "batch", "learning_rate", "eps")
+        not_negative(settings, "coefficient", "coefficient_rate", "epsilon")
+
+    def width(self, rows: int, inputs: int, settings: Any) -> int:
+        return stack_width(_shape(inputs, settings), min(rows, settings.batch))
+
+    def fit(self, stack: Stack) -> DERFit:
+        names = ("coefficient", "coefficient_rate", "epsilon")
+        net, outcome = trained(
+            stack,
+            _shape(stack.x.shape[2], stack.common),
+            Init(default=LayerInit("glorot")),
+            _recipe(stack),
+            evidential_loss,
+            state={name: stack.tensor(name) for name in names},
+        )
+        fitted = DERFit(net)
+        said = fitted.outputs(stack.x)
+        half = torch.exp((said["log_b"] - said["log_nu"] - said["log_excess"]) / 2)
+        half = half.clamp_max(LARGEST_SPREAD)
+        fitted.failures = failures(outcome, stack.y, said["point"] - half, said["point"] + half)
+        return fitted
+
+    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> DERFit:
+        return DERFit(StackedMLP.from_state(_shape(inputs, settings), state))
+
+    def bounds(
+        self,
+        outputs: Outputs,
+        scalars: Coefficients,
+        coefficients: Coefficients,
+        levels: Sequence[float],
+        settings: Any,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        log_nu, log_excess, log_b = (
+            outputs[name][:, None, :] for name in ("log_nu", "log_excess", "log_b")
+        )
+        tail = ((1 + np.asarray(levels)) / 2)[None, :, None]
+        if settings.interval == "epistemic":
+            quantile, log_variance = ndtri(tail), log_b - log_nu - log_excess
+        else:
+            a = 1 + np.exp(log_excess)
+            # Student's t with 2 a degrees of freedom and the squared scale b (1 + nu) / (nu a).
+            quantile = stdtrit(2 * a, tail)
+            log_variance = log_b + np.logaddexp(0, -log_nu) - np.log(a)
+        spread = np.exp(np.minimum(log_variance / 2, math.log(LARGEST_SPREAD)))
+        point = outputs["point"][:, None, :]
+        return point - quantile * spread, point + quantile * spread
+
+
+def evidential_loss(z: Tensor, y: Tensor, weights: Tensor, info: Info) -> Tensor:
+    """Loss ``(M,)`` of outputs ``z (M, B, 4)``; moves the coefficient on for the next step."""
+    error = (y - z[..., 0]).abs()
+    log_nu, _, log_b = _log_softplus(z[..., 1:]).unbind(-1)
+    nu, a = softplus(z[..., 1]), softplus(z[..., 2]) + 1
+    log_w = math.log(2) + log_b + torch.log1p(nu)
+    # nu (y - m)^2 / W as a logarithm: neither a vanishing W nor a huge error can overflow.
+    log_ratio = 2 * error.clamp_min(1e-18).log() + log_nu - log_w
+    nll = (math.log(math.pi) - log_nu + log_w) / 2 + (a + 0.5) * softplus(log_ratio) + _lgammas(a)
+    evidence = (weights * error * (2 * nu + a)).sum(dim=1) / info.rows - info.state["epsilon"]
+    coefficient = info.state["coefficient"]
+    step = info.state["coefficient_rate"] * evidence.detach()
+    info.state["coefficient"] = coefficient + step
+    return (weights * nll).sum(dim=1) / info.rows + coefficient * evidence
+
+
+def _log_softplus(z: Tensor) -> Tensor:
+    """``log(log(1 + e^z))``, which is `z` where ``e^z`` is small."""
+    small = z < -15
+    return torch.where(small, z, softplus(z.masked_fill(small, 0.0)).log())
+
+
+def _lgammas(a: Tensor) -> Tensor:
+    """``lgamma(a) - lgamma(a + 1/2)``; by its series where two large numbers would cancel."""
+    near = a.clamp_max(30.0)
+    far = a.clamp_min(30.0)
+    series = -far.log() / 2 + 1 / (8 * far) - 1 / (192 * far**3)
+    return torch.where(a < 30, near.lgamma() - (near + 0.5).lgamma(), series)
+
+
+def _shape(inputs: int, settings: Any) -> Shape:
+    return Shape(
+        inputs, settings.hidden, settings.layers, outputs=4, activation=settings.activation
+    )
+
+
+def _recipe(stack: Stack) -> Recipe:
+    settings = stack.common
+    return Recipe(
+        learning_rate=stack.tensor("learning_rate"),
+        steps=settings.epochs * stack.x.shape[1] // settings.batch,
+        eps=settings.eps,
+        batch=settings.batch,
+        batching="draw",
+    )
+
+
+METHOD = DER()

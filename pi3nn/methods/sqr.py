@@ -1,0 +1,193 @@
+"""SQR: simultaneous quantile regression (Tagasovska and Lopez-Paz, 2019). One network takes the
+quantile `tau` as an input beside `x` and is trained by the pinball loss,
+
+    loss = mean of (1[q >= y] - tau) (q - y),   q = q(x, tau),
+
+with a fresh uniform `tau` for every row and step; the interval is [q(x, (1 - gamma) / 2),
+q(x, (1 + gamma) / 2)], at every level from one training. As released (``quantiles: pair``) it is
+trained at the two quantiles of one level only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from omegaconf import MISSING
+from torch import Tensor
+
+from pi3nn.errors import UserError
+from pi3nn.methods.base import (
+    Coefficients,
+    Method,
+    NetFit,
+    Outputs,
+    Stack,
+    failures,
+    more_than_zero,
+    not_negative,
+    one_of,
+    pair,
+    share,
+    trained,
+)
+from pi3nn.nets import Init, Shape, StackedMLP
+from pi3nn.training import Info, Recipe, stack_width
+
+_TAILS = (0.0, 0.0005, 0.0025, 0.005, 0.01, 0.025, *(i / 20 for i in range(1, 10)))
+GRID = (*_TAILS, 0.5, *(round(1 - tau, 4) for tau in reversed(_TAILS)))
+"""Quantiles that are kept for every row. A ReLU network is piecewise linear in tau, and so is what
+we put between them; the levels 0.1 ... 0.9, 0.95, 0.98, 0.99, 0.995 and 0.999 are on the grid."""
+
+
+@dataclass
+class Settings:
+    """The keys of ``configs/method/sqr.yaml``, which says what each means."""
+
+    name: str = MISSING
+    kind: str = "sqr"
+    hidden: int = MISSING
+    layers: int = MISSING
+    activation: str = MISSING
+    quantiles: str = MISSING
+    epochs: int = MISSING
+    batch: int = MISSING
+    learning_rate: float = MISSING
+    weight_decay: float = MISSING
+    dropout: float = MISSING
+
+
+@dataclass
+class SQRFit(NetFit):
+    gamma: Tensor  # (M,): the level trained for; 0 where all were
+
+    def at(self, x: Tensor, tau: float | Tensor) -> Tensor:
+        """The quantile `tau`, one for all members or ``(M, 1)``, on rows ``x (M, N, D)``."""
+        return self.net.predict(_with_tau(x, torch.as_tensor(tau).to(x)))[..., 0]
+
+    def outputs(self, x: Tensor) -> dict[str, Tensor]:
+        if bool(self.gamma.any()):
+            tail = (1 - self.gamma[:, None]) / 2
+            lower, upper = self.at(x, tail), self.at(x, 1 - tail)
+            return {"point": (lower + upper) / 2, "lower": lower, "upper": upper}
+        return {"point" if tau == 0.5 else f"q{tau}": self.at(x, tau) for tau in GRID}
+
+    def state(self) -> dict[str, Tensor]:
+        return super().state() | {"gamma": self.gamma}
+
+
+class SQR(Method):
+    Settings = Settings
+    varying = frozenset({"learning_rate", "weight_decay", "dropout"})
+
+    def check(self, settings: Any) -> None:
+        one_of(settings, "activation", "relu", "tanh")
+        one_of(settings, "quantiles", "all", "pair")
+        more_than_zero(settings, "hidden", "layers", "epochs", "batch", "learning_rate")
+        not_negative(settings, "weight_decay")
+        share(settings, "dropout")
+        if settings.quantiles == "pair" and settings.dropout > 0:
+            raise UserError(
+                f"method.dropout={settings.dropout}: method.quantiles=pair drops nothing, as in "
+                "the released runs: set method.dropout=0"
+            )
+
+    def retrains(self, settings: Any) -> bool:
+        return bool(settings.quantiles == "pair")
+
+    def width(self, rows: int, inputs: int, settings: Any) -> int:
+        passes = 2 if settings.quantiles == "pair" else 1
+        return stack_width(_shape(inputs, settings), passes * min(rows, settings.batch))
+
+    def fit(self, stack: Stack) -> SQRFit:
+        tail = None if stack.gamma is None else (1 - stack.gamma) / 2
+        net, outcome = trained(
+            stack,
+            _shape(stack.x.shape[2], stack.common),
+            Init(),
+            recipe(stack),
+            lambda z, y, weights, info: _loss(z, y, weights, info, tail),
+            inputs=lambda x, info: _inputs(x, info, tail),
+            uniforms=1 if tail is None else 0,
+        )
+        fitted = SQRFit(net, stack.x.new_full((stack.members,), stack.gamma or 0.0))
+        lower, upper = (fitted.at(stack.x, tau) for tau in (0.05, 0.95))
+        fitted.failures = failures(outcome, stack.y, lower, upper)
+        return fitted
+
+    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> SQRFit:
+        return SQRFit(StackedMLP.from_state(_shape(inputs, settings), state), state["gamma"])
+
+    def bounds(
+        self,
+        outputs: Outputs,
+        scalars: Coefficients,
+        coefficients: Coefficients,
+        levels: Sequence[float],
+        settings: Any,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self.retrains(settings):
+            return pair(outputs, levels)
+        named = {"q0.5": outputs["point"], **outputs}
+        known = np.stack([named[f"q{tau}"] for tau in GRID], axis=1)  # (M, G, N)
+        tails = (1 - np.asarray(levels)) / 2
+        return _between(known, tails), _between(known, 1 - tails)
+
+
+def pinball(q: Tensor, y: Tensor, tau: float | Tensor) -> Tensor:
+    """``(1[q >= y] - tau) (q - y)``: smallest in expectation where `q` is the quantile `tau`."""
+    return ((q >= y).to(q.dtype) - tau) * (q - y)
+
+
+def _loss(z: Tensor, y: Tensor, weights: Tensor, info: Info, tail: float | None) -> Tensor:
+    if tail is None:
+        assert info.uniform is not None
+        losses = pinball(z[..., 0], y, info.uniform[..., 0])
+    else:
+        lower, upper = z[..., 0].chunk(2, dim=1)
+        losses = pinball(lower, y, tail) + pinball(upper, y, 1 - tail)
+    return (weights * losses).sum(dim=1) / info.rows
+
+
+def _inputs(x: Tensor, info: Info, tail: float | None) -> Tensor:
+    """Rows with a `tau` of their own, or all rows twice, with either of the two."""
+    if tail is None:
+        assert info.uniform is not None
+        return _with_tau(x, info.uniform[..., 0])
+    return torch.cat([_with_tau(x, x.new_tensor(tau)) for tau in (tail, 1 - tail)], dim=1)
+
+
+def _with_tau(x: Tensor, tau: Tensor) -> Tensor:
+    column = (12 * (tau - 0.5)).expand(x.shape[:2])
+    return torch.cat([x, column.unsqueeze(-1)], dim=-1)
+
+
+def _between(known: NDArray[np.float64], taus: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Quantiles ``(M, K, N)`` at `taus`, linear between the ones ``known (M, G, N)``."""
+    grid = np.asarray(GRID)
+    right = np.clip(np.searchsorted(grid, taus), 1, len(grid) - 1)
+    share = (taus - grid[right - 1]) / (grid[right] - grid[right - 1])
+    share = np.round(share, 9)[:, None]  # 1 - 0.95 is not 0.05: fall on the grid all the same
+    return np.asarray(known[:, right - 1] * (1 - share) + known[:, right] * share)
+
+
+def _shape(inputs: int, settings: Any) -> Shape:
+    return Shape(inputs + 1, settings.hidden, settings.layers, activation=settings.activation)
+
+
+def recipe(stack: Stack) -> Recipe:
+    """Also CQR's: Adam on mini-batches with weight decay and dropout."""
+    return Recipe(
+        learning_rate=stack.tensor("learning_rate"),
+        epochs=stack.common.epochs,
+        batch=stack.common.batch,
+        weight_decay=stack.tensor("weight_decay"),
+        dropout=stack.tensor("dropout"),
+    )
+
+
+METHOD = SQR()
