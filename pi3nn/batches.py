@@ -8,12 +8,13 @@ batch is the same in any stack.
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from pi3nn.nets import padded
+from pi3nn.nets import padded, take_rows
 
 Rule = Literal["epoch", "round", "draw"]
 
@@ -231,6 +232,40 @@ class Rows:
         return results[0], results[1], results[2]
 
 
+@dataclass(frozen=True)
+class Batch:
+    """The rows of one step: where they are, and gathered once they are asked for."""
+
+    source: tuple[Tensor, Tensor, Tensor]
+    """All rows: x `(M, N, D)`, y `(M, N)`, weights `(M, N)`."""
+    index: Tensor | None = None
+    """Which of them, `(M, B)`; None is all."""
+
+    @cached_property
+    def x(self) -> Tensor:
+        """`(M, B, D)`"""
+        return self._taken(0)
+
+    @cached_property
+    def y(self) -> Tensor:
+        """`(M, B)`"""
+        return self._taken(1)
+
+    @cached_property
+    def weights(self) -> Tensor:
+        """`(M, B)`"""
+        return self._taken(2)
+
+    @cached_property
+    def count(self) -> Tensor:
+        """How many weights are not 0, `(M,)`."""
+        return (self.weights != 0).sum(dim=1).to(self.weights.dtype)
+
+    def _taken(self, which: int) -> Tensor:
+        values = self.source[which]
+        return values if self.index is None else take_rows(values, self.index)
+
+
 class FullBatch:
     """All rows at each step."""
 
@@ -243,20 +278,15 @@ class FullBatch:
             )
         self.rows = sizes.pop()
         self.steps_per_epoch = [1] * len(members)
-        self._tensors = rows.padded_to(self.rows, members)
-        self._counts = (self._tensors[2] != 0).sum(dim=1).to(rows.x.dtype)
+        self._batch = Batch(rows.padded_to(self.rows, members))
 
-    def next(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """`x (M, B, D)`, `y (M, B)`, `weights (M, B)`, and how many weights are not 0, `(M,)`."""
-        x, y, weights = self._tensors
-        return x, y, weights, self._counts
+    def next(self) -> Batch:
+        """The rows of the next step."""
+        return self._batch
 
     def select(self, members: Sequence[int]) -> None:
         """Keep these members only."""
-        x, y, weights = self._tensors
-        kept = list(members)
-        self._tensors = x[kept], y[kept], weights[kept]
-        self._counts = self._counts[kept]
+        self._batch = Batch(_kept(self._batch.source, members))
 
 
 class MiniBatches:
@@ -286,21 +316,18 @@ class MiniBatches:
             rows.x.device,
         )
 
-    def next(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """As `FullBatch.next`."""
-        members, height = self._tensors[0].shape[:2]
-        indices = self._stream.next()
-        first = torch.arange(0, members * height, height, device=indices.device)
-        places = (indices + first.unsqueeze(1)).flatten()
-        x, y, weights = (
-            values.flatten(0, 1).index_select(0, places).view(*indices.shape, *values.shape[2:])
-            for values in self._tensors
-        )
-        return x, y, weights, (weights != 0).sum(dim=1).to(x.dtype)
+    def next(self) -> Batch:
+        """The rows of the next step."""
+        return Batch(self._tensors, self._stream.next())
 
     def select(self, members: Sequence[int]) -> None:
         """Keep these members only."""
-        x, y, weights = self._tensors
-        kept = list(members)
-        self._tensors = x[kept], y[kept], weights[kept]
+        self._tensors = _kept(self._tensors, members)
         self._stream.select(members)
+
+
+def _kept(
+    tensors: tuple[Tensor, Tensor, Tensor], members: Sequence[int]
+) -> tuple[Tensor, Tensor, Tensor]:
+    x, y, weights = (values[list(members)] for values in tensors)
+    return x, y, weights

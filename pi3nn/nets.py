@@ -7,7 +7,7 @@ A member's numbers must not depend on its stack-mates, to the last bit. On a CPU
 that holds under two rules, kept by whoever calls `forward`: the number of rows is a multiple of
 `ROW_BLOCK` (elementwise functions treat the last few elements of a tensor differently), and a stack
 has at least two members (a lone one with one output takes another matrix product). `predict` keeps
-both by itself, and so does `pi3nn.training.train`.
+both by itself, and so does `pi3nn.training.train`. The engine `pi3nn.native` needs neither.
 """
 
 import math
@@ -18,6 +18,8 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+
+from pi3nn.native import Fused, kernel_for
 
 ROW_BLOCK = 32
 """Rows of a step, and columns of the parameter buffer, come in multiples of this."""
@@ -42,6 +44,16 @@ def pad_rows(values: Tensor, rows: int) -> Tensor:
     kept = min(rows, values.shape[1])
     result[:, :kept] = values[:, :kept]
     return result
+
+
+def take_rows(values: Tensor, index: Tensor) -> Tensor:
+    """The rows `index (M, B)` of `values (M, N, ...)`: `(M, B, ...)`."""
+    if values.ndim == 2:
+        return values.gather(1, index)
+    members, height = values.shape[:2]
+    first = torch.arange(0, members * height, height, device=index.device)
+    places = (index + first.unsqueeze(1)).flatten()
+    return values.flatten(0, 1).index_select(0, places).view(*index.shape, *values.shape[2:])
 
 
 @contextmanager
@@ -109,6 +121,8 @@ class StackedMLP:
         Where `backward` leaves the gradient.
     parameters : dict of Tensor
         Leaves that are views of `flat`: `<layer>.weight (M, in, out)`, `<layer>.bias (M, 1, out)`.
+    kernel : Kernel or None
+        The native engine for this shape; None where PyTorch does the work.
     """
 
     def __init__(
@@ -117,8 +131,10 @@ class StackedMLP:
         members: int,
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
+        engine: str = "auto",
     ) -> None:
         self.shape = shape
+        self.kernel = kernel_for(shape, dtype, device, engine)
         self.slices = shape.slices
         self.flat = torch.zeros(members, shape.columns, dtype=dtype, device=device)
         self.grad = torch.zeros_like(self.flat)
@@ -133,11 +149,20 @@ class StackedMLP:
     def members(self) -> int:
         return self.flat.shape[0]
 
+    @property
+    def engine(self) -> str:
+        """What does the work: `native` or `torch`."""
+        return "native" if self.kernel else "torch"
+
     def forward(self, x: Tensor, masks: Sequence[Tensor] | None = None) -> Tensor:
         """Outputs `(M, B, O)` for `x (M, B, D)`; `masks` multiply the hidden activations.
 
         There is one mask `(M, B, hidden)` per hidden layer, scaled already (dropout).
         """
+        if self.kernel and not x.requires_grad:
+            mask = masks[0].contiguous() if masks else None
+            leaves = self.parameters.values()
+            return Fused.apply(self.kernel, self.flat, x.contiguous(), mask, *leaves)
         h = x
         for name in self.shape.sizes:
             h = torch.baddbmm(self.parameters[f"{name}.bias"], h, self.parameters[f"{name}.weight"])
@@ -156,6 +181,29 @@ class StackedMLP:
         used = self.slices["out.bias"].stop
         torch.cat([g.flatten(1) for g in gradients], dim=1, out=self.grad[:, :used])
 
+    def gradient(
+        self,
+        x: Tensor,
+        loss: Callable[[Tensor], Tensor],
+        masks: Sequence[Tensor] | None = None,
+        index: Tensor | None = None,
+    ) -> Tensor:
+        """Fill `grad` with the gradient of `loss`, from outputs `(M, B, O)` to `(M,)`; its values.
+
+        What `forward`, `loss` and `backward` do one after the other, with less around it; and with
+        `index (M, B)` the rows of a step are gathered from `x (M, N, D)`.
+        """
+        if self.kernel is None:
+            values = loss(self.forward(x if index is None else take_rows(x, index), masks))
+            self.backward(values)
+            return values.detach()
+        mask = masks[0].contiguous() if masks else None
+        outputs = self.kernel.forward(self.flat, x, index, mask).requires_grad_()
+        values = loss(outputs)
+        (slope,) = torch.autograd.grad(values, outputs, torch.ones_like(values))
+        self.kernel.backward(self.flat, x, index, mask, slope, self.grad)
+        return values.detach()
+
     def predict(self, x: Tensor, head: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """Outputs for any number of rows, bitwise independent of the stack.
 
@@ -170,7 +218,7 @@ class StackedMLP:
         -------
         Tensor (M, N, O), or (M, N, K) with a head
         """
-        if self.members == 1:
+        if self.members == 1 and (self.kernel is None or head):
             return self.select([0, 0]).predict(x.expand(2, -1, -1), head)[:1]
         parts = []
         with torch.no_grad(), one_thread():
@@ -181,7 +229,8 @@ class StackedMLP:
 
     def select(self, members: Sequence[int]) -> "StackedMLP":
         """A new stack with copies of these members."""
-        result = StackedMLP(self.shape, len(members), self.flat.dtype, self.flat.device)
+        flat = self.flat
+        result = StackedMLP(self.shape, len(members), flat.dtype, flat.device, self.engine)
         result.flat.copy_(self.flat[list(members)])
         return result
 
@@ -193,10 +242,12 @@ class StackedMLP:
         }
 
     @classmethod
-    def from_state(cls, shape: Shape, state: Mapping[str, Tensor]) -> "StackedMLP":
+    def from_state(
+        cls, shape: Shape, state: Mapping[str, Tensor], engine: str = "auto"
+    ) -> "StackedMLP":
         """The stack that `state()` was taken from."""
         first = state["out.weight"]
-        net = cls(shape, first.shape[0], first.dtype, first.device)
+        net = cls(shape, first.shape[0], first.dtype, first.device, engine)
         for key, columns in net.slices.items():
             net.flat[:, columns] = state[key].flatten(1)
         return net

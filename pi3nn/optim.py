@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pi3nn.batches import Rule
+from pi3nn.native import Step
 from pi3nn.nets import Number, StackedMLP
 
 TABLE_STEPS = 256
@@ -111,18 +112,25 @@ class Schedule:
 class SGD:
     """Plain gradient descent."""
 
+    moments = None
+    betas = (0.0, 0.0)
+
     def __init__(self, schedule: Schedule, like: Tensor) -> None:
         self._schedule = schedule
-        self._update = torch.empty_like(like)
+        self.buffer = torch.empty_like(like)
+
+    def factors(self, step: int) -> tuple[Tensor, float, float]:
+        """Learning rates `(M, 1)` in float64, a factor for all of them, and what Adam calls eps."""
+        return self._schedule.at(step), 1.0, 0.0
 
     def update(self, grad: Tensor, step: int) -> Tensor:
         """What to subtract from the parameters `(M, P)` at this step (counted from 0)."""
         rate = self._schedule.at(step).to(grad.dtype)
-        return torch.mul(grad, rate, out=self._update)
+        return torch.mul(grad, rate, out=self.buffer)
 
     def select(self, members: Sequence[int]) -> None:
         self._schedule.select(members)
-        self._update = self._update[list(members)]
+        self.buffer = self.buffer[list(members)]
 
 
 class Adam:
@@ -132,27 +140,33 @@ class Adam:
         self, schedule: Schedule, like: Tensor, betas: tuple[float, float], eps: float
     ) -> None:
         self._schedule = schedule
-        self._betas, self._eps = betas, eps
-        self._mean = torch.zeros_like(like)
-        self._square = torch.zeros_like(like)
-        self._update = torch.empty_like(like)
+        self.betas, self._eps = betas, eps
+        self.moments = torch.zeros_like(like), torch.zeros_like(like)
+        self.buffer = torch.empty_like(like)
+
+    def factors(self, step: int) -> tuple[Tensor, float, float]:
+        """Learning rates `(M, 1)` in float64, a factor for all of them, and `eps`, such that an
+        update is `rate * factor * mean / (sqrt(square) + eps)`: both bias corrections in them."""
+        beta1, beta2 = self.betas
+        root = (1 - beta2 ** (step + 1)) ** 0.5
+        return self._schedule.at(step), root / (1 - beta1 ** (step + 1)), self._eps * root
 
     def update(self, grad: Tensor, step: int) -> Tensor:
         """What to subtract from the parameters `(M, P)` at this step (counted from 0)."""
-        beta1, beta2 = self._betas
-        self._mean.lerp_(grad, 1 - beta1)
-        self._square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        root = (1 - beta2 ** (step + 1)) ** 0.5
-        rate = (self._schedule.at(step) * (root / (1 - beta1 ** (step + 1)))).to(grad.dtype)
-        # rate * mean / (sqrt(square) + eps * root): both corrections in one factor.
-        torch.sqrt(self._square, out=self._update).add_(self._eps * root)
-        return torch.div(self._mean, self._update, out=self._update).mul_(rate)
+        beta1, beta2 = self.betas
+        mean, square = self.moments
+        mean.lerp_(grad, 1 - beta1)
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        rates, factor, eps = self.factors(step)
+        torch.sqrt(square, out=self.buffer).add_(eps)
+        return torch.div(mean, self.buffer, out=self.buffer).mul_((rates * factor).to(grad.dtype))
 
     def select(self, members: Sequence[int]) -> None:
         self._schedule.select(members)
         kept = list(members)
-        self._mean, self._square = self._mean[kept], self._square[kept]
-        self._update = self._update[kept]
+        mean, square = self.moments
+        self.moments = mean[kept], square[kept]
+        self.buffer = self.buffer[kept]
 
 
 def make_optimiser(
@@ -185,28 +199,85 @@ class Penalties:
         unknown = set(recipe.penalised) - set(net.shape.sizes)
         if unknown:
             raise ValueError(f"no layer named {sorted(unknown)} in {list(net.shape.sizes)}")
-        self._l1, self._l2, self._weight_decay = (
+        self.columns = [
             per_member(value, net, slots).to(net.flat.dtype)
             for value in (recipe.l1, recipe.l2, recipe.weight_decay)
-        )
-        self._kernels = [net.slices[f"{layer}.weight"] for layer in recipe.penalised]
-        if not bool((self._l1 != 0).any() or (self._l2 != 0).any()):
-            self._kernels = []
-        self._decays = bool((self._weight_decay != 0).any())
+        ]
+        l1, l2, weight_decay = self.columns
+        self.kernels = [net.slices[f"{layer}.weight"] for layer in recipe.penalised]
+        if not bool((l1 != 0).any() or (l2 != 0).any()):
+            self.kernels = []
+        self._decays = bool((weight_decay != 0).any())
 
     def apply(self, flat: Tensor, grad: Tensor, loss: Tensor) -> Tensor:
         """Add to the gradient in place; return the loss `(M,)` with L1 and L2 in it."""
-        l1, l2 = self._l1, self._l2
-        for columns in self._kernels:
+        l1, l2, weight_decay = self.columns
+        for columns in self.kernels:
             kernel = flat[:, columns]
             size = kernel.abs()
             loss = loss + (size * l2 + l1).mul_(size).sum(dim=1)
             grad[:, columns].addcmul_(kernel.sign(), size.mul_(2 * l2).add_(l1))
         if self._decays:
-            grad.addcmul_(flat, self._weight_decay)
+            grad.addcmul_(flat, weight_decay)
         return loss
 
     def select(self, members: Sequence[int]) -> None:
-        kept = list(members)
-        self._l1, self._l2 = self._l1[kept], self._l2[kept]
-        self._weight_decay = self._weight_decay[kept]
+        self.columns = [column[list(members)] for column in self.columns]
+
+
+class Descent:
+    """The whole step of a training: penalties, then the optimiser, by the engine of the network."""
+
+    def __init__(
+        self, recipe: Recipe, net: StackedMLP, slots: Sequence[int], steps_per_epoch: Sequence[int]
+    ) -> None:
+        self._penalties = Penalties(recipe, net, slots)
+        self._optimiser = make_optimiser(recipe, net, slots, steps_per_epoch)
+        # Far below the largest number, so that no parameter can overflow by adding updates.
+        self._limit = torch.finfo(net.flat.dtype).max * 1e-9
+        self._step: Step | None = None
+
+    def update(self, net: StackedMLP, loss: Tensor, step: int) -> tuple[Tensor, Tensor, bool]:
+        """What the gradient in `net` leads to; `net` is the same until `select` is called.
+
+        Returns
+        -------
+        loss : Tensor (M,)
+            With L1 and L2 in it.
+        update : Tensor (M, P)
+            What to subtract from the parameters.
+        sound : bool
+            Whether `sound` holds for all members.
+        """
+        if net.kernel is None:
+            loss = self._penalties.apply(net.flat, net.grad, loss)
+            update = self._optimiser.update(net.grad, step)
+            return loss, update, bool(self.sound(loss, update).all())
+        loss = loss.clone(memory_format=torch.contiguous_format)
+        if self._step is None:
+            self._step = self._native_step(net)
+        rates, factor, eps = self._optimiser.factors(step)
+        bad = net.kernel.optimise(self._step.at(rates.squeeze(1), factor, eps), loss)
+        return loss, self._optimiser.buffer, bad == 0
+
+    def sound(self, loss: Tensor, update: Tensor) -> Tensor:
+        """`(M,)`: whether the loss is finite and the update may be made."""
+        return loss.isfinite() & (update.abs().amax(dim=1) < self._limit)
+
+    def select(self, members: Sequence[int]) -> None:
+        self._penalties.select(members)
+        self._optimiser.select(members)
+        self._step = None
+
+    def _native_step(self, net: StackedMLP) -> Step:
+        l1, l2, decay = (column.squeeze(1).contiguous() for column in self._penalties.columns)
+        return Step(
+            net.flat,
+            net.grad,
+            self._optimiser.buffer,
+            self._optimiser.moments,
+            self._optimiser.betas,
+            (l1, l2, decay),
+            self._penalties.kernels,
+            self._limit,
+        )

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from pi3nn.batches import (
+    Batch,
     FullBatch,
     MiniBatches,
     Rows,
@@ -26,9 +27,19 @@ from pi3nn.batches import (
     uniform_numbers,
 )
 from pi3nn.nets import Shape, StackedMLP, one_thread, padded
-from pi3nn.optim import Penalties, Recipe, make_optimiser, per_member
+from pi3nn.optim import Descent, Recipe, per_member
 
-__all__ = ["Info", "Loss", "Outcome", "Recipe", "Rows", "stack_width", "train"]
+__all__ = [
+    "Info",
+    "Loss",
+    "MeanSquare",
+    "Outcome",
+    "Recipe",
+    "Rows",
+    "positive",
+    "stack_width",
+    "train",
+]
 
 PROGRESS_SECONDS = 0.3
 """Time between two calls of `on_progress`."""
@@ -61,6 +72,26 @@ class Loss(Protocol):
     """
 
     def __call__(self, outputs: Tensor, y: Tensor, weights: Tensor, info: Info, /) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class MeanSquare:
+    """The mean square error of one output, by the weights of the rows.
+
+    A loss like any other; the native engine knows it and takes it into its single pass.
+    """
+
+    floor: float | None = None
+    """Unless None, output z stands for `positive(z, floor)`."""
+
+    def __call__(self, outputs: Tensor, y: Tensor, weights: Tensor, info: Info, /) -> Tensor:
+        z = outputs if self.floor is None else positive(outputs, self.floor)
+        return (weights * (z[..., 0] - y) ** 2).sum(dim=1) / weights.sum(dim=1)
+
+
+def positive(z: Tensor, floor: float) -> Tensor:
+    """`sqrt(z^2 + floor)`, or `|z|` for a floor of 0: the root itself has no gradient at 0."""
+    return torch.sqrt(z * z + floor) if floor else z.abs()
 
 
 Inputs = Callable[[Tensor, Info], Tensor]
@@ -157,7 +188,10 @@ class _Run:
         state: Mapping[str, Tensor],
     ) -> None:
         self.net, self.loss, self.recipe, self.inputs = net, loss, recipe, inputs
-        self.slots = slots = list(range(net.members)) if net.members > 1 else [0, 0]
+        self.fused = net.kernel is not None and isinstance(loss, MeanSquare) and inputs is None
+        # Only the kernel treats a lone member like one of many.
+        self.fewest = 1 if self.fused and validation is None else 2
+        self.slots = slots = list(range(net.members)) if net.members >= self.fewest else [0, 0]
         self.alive = [True] * len(slots)
         self.work = net.select(slots)
         self.state = {key: value[slots] for key, value in state.items()}
@@ -178,8 +212,7 @@ class _Run:
         )
         self.limits = self._limits(self.feed.steps_per_epoch)
         self.total = sum(dict(zip(slots, self.limits, strict=True)).values())
-        self.optimiser = make_optimiser(recipe, net, slots, self.feed.steps_per_epoch)
-        self.penalties = Penalties(recipe, net, slots)
+        self.descent = Descent(recipe, net, slots, self.feed.steps_per_epoch)
         self.masks = self._masks(seeds)
         self.uniform = self._uniform(seeds, uniforms, "uniforms", self.feed.rows)
         self.held = FullBatch(validation, slots) if validation else None
@@ -228,29 +261,49 @@ class _Run:
     def step(self) -> None:
         """One update of every member."""
         work, before = self.work, dict(self.state)
-        x, y, weights, count = self.feed.next()
-        info = Info(self.t, count, self.uniform.next() if self.uniform else None, self.state)
-        masks = self.masks.next().unbind(1) if self.masks else None
-        outputs = work(self.inputs(x, info) if self.inputs else x, masks)
-        value = self.loss(outputs, y, weights, info)
-        work.backward(value)
+        value = self._gradient()
         with torch.no_grad():
-            self.value = self.penalties.apply(work.flat, work.grad, value.detach())
-            update = self.optimiser.update(work.grad, self.t)
-            self._freeze(update, before)
+            self.value, update, sound = self.descent.update(work, value, self.t)
+            if not sound:
+                self._freeze(update, before)
             self._watch()
             work.flat.sub_(update)
             self.t += 1
             self._finish()
 
+    def _gradient(self) -> Tensor:
+        """Leave the gradient of the next rows in `work.grad`; their loss `(M,)`."""
+        batch = self.feed.next()
+        masks = self.masks.next().unbind(1) if self.masks else None
+        if self.fused:
+            return self._fused(batch, masks)
+        uniform = self.uniform.next() if self.uniform else None
+        info = Info(self.t, batch.count, uniform, self.state)
+        x, index = (
+            (self.inputs(batch.x, info), None) if self.inputs else (batch.source[0], batch.index)
+        )
+        y, weights = batch.y, batch.weights
+        return self.work.gradient(x, lambda z: self.loss(z, y, weights, info), masks, index)
+
+    def _fused(self, batch: Batch, masks: Sequence[Tensor] | None) -> Tensor:
+        """As `_gradient`, for a loss that the kernel knows."""
+        assert self.work.kernel is not None
+        assert isinstance(self.loss, MeanSquare)
+        x, y, weights = batch.source
+        return self.work.kernel.mean_square(
+            self.work.flat,
+            x,
+            batch.index,
+            masks[0].contiguous() if masks else None,
+            y,
+            weights,
+            self.loss.floor,
+            self.work.grad,
+        )
+
     def _freeze(self, update: Tensor, before: Mapping[str, Tensor]) -> None:
         """End members whose update must not be made."""
-        # Far below the largest number, so that no parameter can overflow by adding updates.
-        limit = torch.finfo(update.dtype).max * 1e-9
-        finite = self.value.isfinite()
-        good = finite & (update.abs().amax(dim=1) < limit)
-        if bool(good.all()):
-            return
+        finite, good = self.value.isfinite(), self.descent.sound(self.value, update)
         for i in (~good).nonzero().flatten().tolist():
             if self.alive[i]:
                 reason = "loss" if not finite[i] else "update"
@@ -278,10 +331,10 @@ class _Run:
 
     def _held_loss(self) -> Tensor:
         assert self.held is not None
-        x, y, weights, count = self.held.next()
-        info = Info(self.t, count, self.held_uniform, dict(self.state))
-        outputs = self.work(self.inputs(x, info) if self.inputs else x)
-        return self.loss(outputs, y, weights, info)
+        batch = self.held.next()
+        info = Info(self.t, batch.count, self.held_uniform, dict(self.state))
+        outputs = self.work(self.inputs(batch.x, info) if self.inputs else batch.x)
+        return self.loss(outputs, batch.y, batch.weights, info)
 
     # Ends ---------------------------------------------------------------------------------------
 
@@ -296,7 +349,7 @@ class _Run:
                     )
                     self._end(i, flat, value, self.state)
         kept = [i for i, alive in enumerate(self.alive) if alive]
-        if len(kept) == 1:
+        if 0 < len(kept) < self.fewest:
             # One alone would be another computation: a member that has ended keeps it company.
             kept.append(self.alive.index(False))
         if 0 < len(kept) < len(self.slots):
@@ -323,8 +376,7 @@ class _Run:
         self.best_flat = self.best_flat[kept]
         for part in (
             self.feed,
-            self.optimiser,
-            self.penalties,
+            self.descent,
             self.masks,
             self.uniform,
             self.held,

@@ -161,7 +161,8 @@ def rows_of(counts: list[int], n: int) -> Rows:
 
 def test_full_batches_are_padded_with_rows_of_weight_zero() -> None:
     feed = FullBatch(rows_of([33, 40], 70), [0, 1])
-    x, y, weights, count = feed.next()
+    batch = feed.next()
+    x, y, weights, count = batch.x, batch.y, batch.weights, batch.count
     assert x.shape == (2, 64, 1)
     assert count.tolist() == [33, 40] == weights.sum(dim=1).tolist()
     assert not x[0, 33:].any()
@@ -183,7 +184,8 @@ def test_mini_batches_gather_own_rows_of_nonzero_weight_only() -> None:
     assert feed.steps_per_epoch == [4, 3]
     seen: list[list[Tensor]] = [[], []]
     for step in range(12):
-        x, y, w, count = feed.next()
+        batch = feed.next()
+        x, y, w, count = batch.x, batch.y, batch.weights, batch.count
         assert x.shape == (2, 32, 1)
         assert torch.equal(y, 10 * x[..., 0])
         assert count.tolist() == [4 if step % 4 == 3 else 7, 6 if step % 3 == 2 else 7]

@@ -9,7 +9,7 @@ import ctypes
 import functools
 import logging
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -142,13 +142,13 @@ class Kernel:
         masks: Tensor | None,
         y: Tensor,
         weights: Tensor,
-        floor: Tensor | None,
+        floor: float | None,
         grad: Tensor,
     ) -> Tensor:
         """Fill `grad (M, P)` and return the loss `(M,)` in a single pass, for one output.
 
         The loss is the mean of `(z - y)^2` over the rows by their weights, `y` and `weights` being
-        `(M, N)`; with `floor (M,)`, z stands for `sqrt(z^2 + floor)`, or `|z|` where it is 0.
+        `(M, N)`; with a floor, z stands for `sqrt(z^2 + floor)`, or `|z|` if it is 0.
         """
         self._set(params, x, index, masks)
         if self._outputs != 1:
@@ -157,14 +157,12 @@ class Kernel:
         self._expect(y, tuple(x.shape[:2]))
         self._expect(weights, tuple(x.shape[:2]))
         self._expect(grad, tuple(params.shape))
-        if floor is not None:
-            self._expect(floor, (members,))
         loss = params.new_empty(members)
         self._mean_square(
             self._task_at,
             y.data_ptr(),
             weights.data_ptr(),
-            None if floor is None else floor.data_ptr(),
+            -1.0 if floor is None else floor,
             loss.data_ptr(),
             grad.data_ptr(),
         )
@@ -201,6 +199,27 @@ class Kernel:
                 f"expected contiguous {self.dtype} {shape}, "
                 f"found {values.dtype} {tuple(values.shape)} of strides {values.stride()}"
             )
+
+
+class Fused(torch.autograd.Function):
+    """`Kernel.forward` with a gradient: of the parameters, which are views of `flat`, in order."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, kernel: Kernel, flat: Tensor, x: Tensor, masks: Tensor | None, *leaves: Tensor
+    ) -> Tensor:
+        ctx.kernel, ctx.task, ctx.shapes = kernel, (flat, x, masks), [p.shape for p in leaves]
+        return kernel.forward(flat, x, None, masks)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> Any:
+        flat, x, masks = ctx.task
+        grad = torch.empty_like(flat)
+        ctx.kernel.backward(flat, x, None, masks, slopes[0], grad)
+        sizes = [shape[1:].numel() for shape in ctx.shapes]
+        parts = torch.split(grad[:, : sum(sizes)], sizes, dim=1)
+        views = (part.view(shape) for part, shape in zip(parts, ctx.shapes, strict=True))
+        return (None, None, None, None, *views)
 
 
 class Step:
@@ -269,7 +288,9 @@ class Step:
         """Set what changes: learning rates `(M,)` float64 (may be strided), their common factor,
         and `eps` times the root of the second bias correction."""
         if rates.dtype != torch.float64 or rates.shape != (self._rule.members,):
-            raise ValueError(f"learning rates must be float64 (M,), not {rates.dtype} {rates.shape}")
+            raise ValueError(
+                f"learning rates must be float64 (M,), not {rates.dtype} {rates.shape}"
+            )
         self._rates = rates
         rule = self._rule
         rule.rate, rule.rate_stride = rates.data_ptr(), rates.stride(0)

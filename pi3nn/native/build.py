@@ -15,6 +15,7 @@ import stat
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from pi3nn import paths
 
@@ -23,37 +24,41 @@ SOURCE = Path(__file__).with_name("kernel.cpp")
 FLAGS = ["-O3", "-std=gnu++17", "-fPIC", "-shared", "-fvisibility=hidden"]
 # What else makes it fast without giving up NaN, infinity or the order of sums.
 FLAGS += ["-fno-math-errno", "-fno-trapping-math"]
-MACHINE = (["-march=native"], ["-mcpu=native"], [])
+MACHINE: list[list[str]] = [["-march=native"], ["-mcpu=native"], []]
 """How compilers are told to use all of this processor; the first that works is taken."""
 
 
-class Unavailable(Exception):
+class Unavailable(Exception):  # noqa: N818 (it is a state of the machine, not a mistake)
     """Why there is no kernel on this machine."""
+
+
+def _fields(**names: str) -> list[tuple[str, Any]]:
+    """The fields of a structure of kernel.cpp, in order: `int64_t`, `double` or pointers."""
+    types = {"i": ctypes.c_int64, "d": ctypes.c_double, "p": ctypes.c_void_p}
+    return [(name, types[kind]) for name, kind in names.items()]
 
 
 class Task(ctypes.Structure):
     """`Task` of kernel.cpp."""
 
-    _fields_ = [
-        *((name, ctypes.c_int64) for name in "members inputs hidden outputs columns".split()),
-        *((name, ctypes.c_int64) for name in "front tanh rows height".split()),
-        *((name, ctypes.c_void_p) for name in "params x index masks".split()),
-    ]
+    _fields_ = _fields(
+        **dict.fromkeys(("members", "inputs", "hidden", "outputs", "columns"), "i"),
+        **dict.fromkeys(("front", "tanh", "rows", "height"), "i"),
+        **dict.fromkeys(("params", "x", "index", "masks"), "p"),
+    )
 
 
 class Rule(ctypes.Structure):
     """`Rule` of kernel.cpp."""
 
-    _fields_ = [
-        *((name, ctypes.c_int64) for name in "members columns spans".split()),
-        ("span", ctypes.c_void_p),
-        ("adam", ctypes.c_int64),
-        *((name, ctypes.c_double) for name in "beta1 beta2 eps limit".split()),
-        *((name, ctypes.c_void_p) for name in "params grad mean square update".split()),
-        *((name, ctypes.c_void_p) for name in "l1 l2 decay rate".split()),
-        ("rate_stride", ctypes.c_int64),
-        ("correction", ctypes.c_double),
-    ]
+    _fields_ = _fields(
+        **dict.fromkeys(("members", "columns", "spans"), "i"),
+        **{"span": "p", "adam": "i"},
+        **dict.fromkeys(("beta1", "beta2", "eps", "limit"), "d"),
+        **dict.fromkeys(("params", "grad", "mean", "square", "update"), "p"),
+        **dict.fromkeys(("l1", "l2", "decay", "rate"), "p"),
+        **{"rate_stride": "i", "correction": "d"},
+    )
 
 
 def library() -> ctypes.CDLL:
@@ -132,7 +137,7 @@ def _processor() -> str:
 
 
 def _own_folder(folder: Path) -> Path:
-    """The folder, made if missing: what is loaded from it runs as the user, so only they may write."""
+    """The folder, made if missing. What it holds will run as the user: others must not write."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -170,8 +175,14 @@ def _build(compiler: list[str], path: Path) -> None:
 
 def _declare(loaded: ctypes.CDLL) -> None:
     pointer = ctypes.c_void_p
+    arguments = {
+        "forward": [pointer] * 2,
+        "backward": [pointer] * 3,
+        "mean_square": [pointer, pointer, pointer, ctypes.c_double, pointer, pointer],
+        "optimise": [pointer] * 2,
+    }
     for dtype in ("f32", "f64"):
-        for name, count in (("forward", 2), ("backward", 3), ("mean_square", 6), ("optimise", 2)):
+        for name, types in arguments.items():
             function = getattr(loaded, f"pi3nn_{name}_{dtype}")
-            function.argtypes = [pointer] * count
+            function.argtypes = types
             function.restype = ctypes.c_int64 if name == "optimise" else None

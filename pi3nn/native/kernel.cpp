@@ -451,9 +451,10 @@ template <class T, class A, bool MASK> void backward(const Task& t, const T* gz,
   }
 }
 
-// The weighted mean square of z - y, or of sqrt(z^2 + floor) - y, and its gradient, in one pass.
+// The weighted mean square of z - y and its gradient, in one pass. If `floor` is not negative, z
+// stands for sqrt(z^2 + floor), or |z|.
 template <class T, class A, bool MASK>
-void mean_square(const Task& t, const T* y, const T* weights, const T* floor, T* loss, T* gparams) {
+void mean_square(const Task& t, const T* y, const T* weights, T floor, T* loss, T* gparams) {
   Packed<T> net(t), grad(t);
   Source<T> source(t);
   Buffer<T> kept(TILE * net.width);
@@ -472,9 +473,12 @@ void mean_square(const Task& t, const T* y, const T* weights, const T* floor, T*
       forward_tile<T, A, MASK>(net, tile, out, kept, z);
       for (int r = 0; r < tile.count; ++r) {
         T value = z[r], slope = 1;
-        if (floor) {
-          value = floor[m] != 0 ? std::sqrt(z[r] * z[r] + floor[m]) : std::fabs(z[r]);
-          slope = floor[m] != 0 ? z[r] / value : T((z[r] > 0) - (z[r] < 0));
+        if (floor > 0) {
+          value = std::sqrt(z[r] * z[r] + floor);
+          slope = z[r] / value;
+        } else if (floor == 0) {
+          value = std::fabs(z[r]);
+          slope = T((z[r] > 0) - (z[r] < 0));
         }
         const T error = value - y[source.place(m, first + r)];
         squares += w[r] * (error * error);
@@ -546,12 +550,11 @@ template <class T> int64_t optimise(const Rule& k, T* loss) {
       loss[m] += penalise<T>(p + start, g + start, stop - start, column(k.l1, m), column(k.l2, m));
     }
     const T decay = column(k.decay, m), rate = T(k.rate[m * k.rate_stride] * k.correction);
-    Vec<T> largest = {};
+    const T limit = T(k.limit);
+    auto sound = Vec<T>{} == Vec<T>{};  // all true
     const auto finish = [&](int64_t i, Vec<T> u) {
       store<T>(update + i, u);
-      const Vec<T> size = u < 0 ? -u : u;
-      largest = size <= largest ? largest : size;  // NaN is kept ...
-      largest = size != size ? size : largest;     // ... and not lost again
+      sound &= (u < limit) & (u > -limit);  // false for NaN
     };
     if (decay != 0)
       for (int64_t i = 0; i < k.columns; i += LANES<T>)
@@ -573,7 +576,7 @@ template <class T> int64_t optimise(const Rule& k, T* loss) {
       for (int64_t i = 0; i < k.columns; i += LANES<T>) finish(i, load<T>(g + i) * rate);
     }
     bool good = std::isfinite(loss[m]);
-    for (int i = 0; i < LANES<T>; ++i) good = good && largest[i] < k.limit;
+    for (int i = 0; i < LANES<T>; ++i) good = good && sound[i];
     bad += !good;
   }
   return bad;
@@ -586,7 +589,7 @@ template <class T, class A> void backward(const Task& t, const T* gz, T* g) {
   t.masks ? backward<T, A, true>(t, gz, g) : backward<T, A, false>(t, gz, g);
 }
 template <class T, class A>
-void mean_square(const Task& t, const T* y, const T* w, const T* floor, T* loss, T* g) {
+void mean_square(const Task& t, const T* y, const T* w, T floor, T* loss, T* g) {
   t.masks ? mean_square<T, A, true>(t, y, w, floor, loss, g)
           : mean_square<T, A, false>(t, y, w, floor, loss, g);
 }
@@ -595,21 +598,21 @@ void mean_square(const Task& t, const T* y, const T* w, const T* floor, T* loss,
 
 #define PUBLIC __attribute__((visibility("default")))
 #define EXPORT(T, SUFFIX)                                                                          \
-  PUBLIC void pi3nn_forward_##SUFFIX(const Task* t, T* z) {                                               \
+  PUBLIC void pi3nn_forward_##SUFFIX(const Task* t, T* z) {                                        \
     FlushDenormals flush;                                                                          \
     t->tanh ? forward<T, Tanh>(*t, z) : forward<T, Relu>(*t, z);                                   \
   }                                                                                                \
-  PUBLIC void pi3nn_backward_##SUFFIX(const Task* t, const T* gz, T* g) {                                 \
+  PUBLIC void pi3nn_backward_##SUFFIX(const Task* t, const T* gz, T* g) {                          \
     FlushDenormals flush;                                                                          \
     t->tanh ? backward<T, Tanh>(*t, gz, g) : backward<T, Relu>(*t, gz, g);                         \
   }                                                                                                \
-  PUBLIC void pi3nn_mean_square_##SUFFIX(const Task* t, const T* y, const T* w, const T* floor, T* loss,  \
-                                  T* g) {                                                          \
+  PUBLIC void pi3nn_mean_square_##SUFFIX(const Task* t, const T* y, const T* w, double floor,      \
+                                         T* loss, T* g) {                                          \
     FlushDenormals flush;                                                                          \
-    t->tanh ? mean_square<T, Tanh>(*t, y, w, floor, loss, g)                                       \
-            : mean_square<T, Relu>(*t, y, w, floor, loss, g);                                      \
+    t->tanh ? mean_square<T, Tanh>(*t, y, w, T(floor), loss, g)                                    \
+            : mean_square<T, Relu>(*t, y, w, T(floor), loss, g);                                   \
   }                                                                                                \
-  PUBLIC int64_t pi3nn_optimise_##SUFFIX(const Rule* k, T* loss) {                                        \
+  PUBLIC int64_t pi3nn_optimise_##SUFFIX(const Rule* k, T* loss) {                                 \
     FlushDenormals flush;                                                                          \
     return optimise<T>(*k, loss);                                                                  \
   }

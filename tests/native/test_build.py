@@ -151,9 +151,7 @@ def test_without_a_compiler_torch_is_used_and_the_log_says_so_once(
         kernel("native")
 
 
-def test_a_failed_build_is_not_tried_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_failed_build_is_not_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     broken = tmp_path / "compiler"
     broken.write_text(f"#!/bin/sh\necho called >> {calls}\nexit 1\n")
