@@ -31,6 +31,13 @@ class Scaling(Enum):
     none = "none"
 
 
+class Calibrate(Enum):
+    """What is done to the intervals of a method after its training."""
+
+    none = "none"
+    conformal = "conformal"  # moved by what the rows of `holdout` tell: coverage is guaranteed
+
+
 class Unit(Enum):
     """What a table's mean, std, best and worst are taken over."""
 
@@ -52,6 +59,7 @@ class Run:
     sweep: dict[str, Any] = field(default_factory=dict)
     scaling: Scaling = MISSING
     holdout: float = MISSING
+    calibrate: Calibrate = MISSING
     unit: Unit = MISSING
     store: str = MISSING
     device: str = MISSING
@@ -91,6 +99,13 @@ def check(cfg: DictConfig) -> None:
             raise UserError(f"{key} has {min(cfg[key])}: it must be 0 or more")
     if not 0 <= cfg.holdout < 1:
         raise UserError(f"holdout={cfg.holdout}: a share of the training rows, from 0 to below 1")
+    if cfg.calibrate is Calibrate.conformal and cfg.holdout == 0:
+        raise UserError(
+            "calibrate=conformal needs rows to calibrate on: set a share of the training rows "
+            "aside, such as holdout=0.25"
+        )
+    if cfg.calibrate is Calibrate.none and methods.get(cfg.method.kind).conformal:
+        raise UserError(f"method={cfg.method.name} is nothing without calibrate=conformal")
     if cfg.workers < 0:
         raise UserError(f"workers={cfg.workers}: a number of processes, or 0 for one per core")
     _check_sweep(cfg)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pi3nn import methods, metrics
+from pi3nn import conformal, methods, metrics
 from pi3nn.plan import Member
 
 Array = NDArray[np.float64]
@@ -49,22 +49,31 @@ def evaluate(
         name: method.bounds(outputs, fit_scalars, coefficients, levels, settings)
         for name, outputs in sets.items()
     }
+    crossed = {name: metrics.crossings(lower, upper) for name, (lower, upper) in bounds.items()}
+    if method.swaps:
+        bounds = {name: (np.minimum(*pair), np.maximum(*pair)) for name, pair in bounds.items()}
+    if member.config["calibrate"] == "conformal":
+        offset = conformal.offsets(*bounds["calibration"], sets["calibration"]["y"], levels)
+        coefficients = {**coefficients, "offset": offset}
+        shift = offset[:, :, None]
+        bounds = {name: (lower - shift, upper + shift) for name, (lower, upper) in bounds.items()}
     found, intervals = [], {}
     for k, gamma in enumerate(levels):
         widths = {name: (upper - lower)[0, k] for name, (lower, upper) in bounds.items()}
         for name, (lower, upper) in bounds.items():
             intervals[f"{name}/lower@{gamma}"] = lower[0, k].astype(np.float32)
             intervals[f"{name}/upper@{gamma}"] = upper[0, k].astype(np.float32)
-            record = {"set": name, "gamma": gamma}
+            record = {"set": name, "gamma": gamma, "crossed": int(crossed[name][0, k])}
             record |= _interval_metrics(sets[name], lower[0, k], upper[0, k], gamma, scalars)
             record |= _confidence(widths, name)
             record |= {key: float(value[0, k]) for key, value in coefficients.items()}
+            record |= {"nu": scalars.get("nu")}
             found.append({key: _plain(value) for key, value in record.items()})
     return found, intervals
 
 
 def by_set(predictions: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Array]]:
-    """``{"train/y": (N,)}`` as ``{"train": {"y": (1, N)}}``, in double precision, without bounds."""
+    """``{"train/y": (N,)}`` as ``{"train": {"y": (1, N)}}``, in float64, without bounds."""
     sets: dict[str, dict[str, Array]] = {}
     for name, values in predictions.items():
         set_name, output = name.split("/")
@@ -93,7 +102,6 @@ def _interval_metrics(
         "nmpiw": mpiw / scalars["y_range"],
         "rmse": float(metrics.rmse(outputs["point"][0], y)),
         "interval_score": float(metrics.interval_score(lower, upper, y, gamma)),
-        "crossed": int(metrics.crossings(lower, upper)),
     }
 
 
@@ -101,7 +109,7 @@ def _confidence(widths: Mapping[str, Array], name: str) -> dict[str, float]:
     score = metrics.confidence_score(widths[name], widths["train"].mean())
     inside = widths["test"] if "test" in widths else widths["train"]
     detector = {}
-    if name not in ("train", "test"):
+    if name not in ("train", "test", "calibration"):
         detector = {
             "auroc": float(metrics.auroc(inside, widths[name])),
             "fpr95": float(metrics.fpr95(inside, widths[name])),

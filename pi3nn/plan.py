@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from pi3nn import config, data, methods
+from pi3nn import config, conformal, data, methods
 from pi3nn.data.base import Dataset, Split
+from pi3nn.errors import UserError
 
 # Raised whenever a change in the code changes the numbers a member gets: older runs are then not
 # taken for the new ones.
@@ -51,13 +53,28 @@ def members(cfg: DictConfig) -> list[Member]:
         resolved = OmegaConf.to_container(config.apply(cfg, point), resolve=True, enum_to_str=True)
         assert isinstance(resolved, dict)
         shared = {key: resolved[key] for key in ("experiment", "protocol", "dataset", "method")}
-        shared |= {key: resolved[key] for key in ("scaling", "holdout", "device")}
+        shared |= {key: resolved[key] for key in ("scaling", "holdout", "calibrate", "device")}
         retrains = method.retrains(method.Settings(**resolved["method"]))
         for split in cfg.splits:
             for seed in cfg.seeds:
                 for gamma in list(cfg.levels) if retrains else [None]:
                     found.append(_member({**shared, "split": split, "seed": seed, "gamma": gamma}))
+    if cfg.calibrate is config.Calibrate.conformal:
+        _check_rows(found, max(cfg.levels))
     return found
+
+
+def _check_rows(found: list[Member], gamma: float) -> None:
+    """Refuse a level whose conformal interval would be infinite."""
+    needed = conformal.rows_needed(gamma)
+    for member in found:
+        share, rows = member.config["holdout"], len(member.split.train.y)
+        if math.ceil(share * rows) < needed:
+            raise UserError(
+                f"calibrate=conformal at level {gamma:g} needs {needed} rows to calibrate on, and "
+                f"holdout={share:g} of {rows} training rows gives {math.ceil(share * rows)}: raise "
+                "holdout, or lower the level"
+            )
 
 
 def _member(config: dict[str, Any]) -> Member:
@@ -106,6 +123,6 @@ def _shape(member: Member) -> str:
     fixed = {key: value for key, value in member.config["method"].items() if key not in varying}
     return json.dumps(
         [fixed, member.split.train.x.shape, member.config["holdout"], member.config["gamma"]]
-        + [member.config["device"]],
+        + [member.config["calibrate"], member.config["device"]],
         sort_keys=True,
     )

@@ -21,8 +21,10 @@ from pi3nn.plan import Member
 class Prepared:
     """A member's rows in standardised units, and what leads back to original ones.
 
-    ``scalars``: ``y_mean`` and ``y_std`` of the standardisation, and ``y_range``, the range of y over
-    training and test rows in standardised units (the paper divides widths by it).
+    ``sets``: the split's, ``train`` without the rows set aside, and ``calibration``, those rows, where
+    intervals are calibrated on them. ``scalars``: ``y_mean`` and ``y_std`` of the standardisation, and
+    ``y_range``, the range of y over training and test rows in standardised units (the paper divides
+    widths by it).
     """
 
     sets: dict[str, Rows]
@@ -33,9 +35,12 @@ def prepare(member: Member) -> Prepared:
     """The rows of a member's split as its method sees them."""
     split, config = member.split, member.config
     train = split.train
+    sets = dict(split.sets)
     if config["holdout"] > 0:
-        kept, _ = hold_out(len(train.y), config["holdout"], config["seed"])
-        train = Rows(train.x[kept], train.y[kept], None if train.index is None else train.index[kept])
+        kept, held = hold_out(len(train.y), config["holdout"], config["seed"])
+        if config["calibrate"] == "conformal":
+            sets["calibration"] = _rows(train, held)
+        train = _rows(train, kept)
     if np.ptp(train.y) == 0:
         raise UserError(
             f"dataset={config['dataset']['name']}: the target is the same in all training rows of "
@@ -44,7 +49,7 @@ def prepare(member: Member) -> Prepared:
     scaler = _scaler(config["scaling"], split, train)
     scaled = {
         name: Rows(scaler.x(rows.x), scaler.y(rows.y), rows.index)
-        for name, rows in ({**split.sets, "train": train}).items()
+        for name, rows in ({**sets, "train": train}).items()
     }
     known = np.concatenate([split.sets[name].y for name in ("train", "test") if name in split.sets])
     scalars = {
@@ -53,6 +58,10 @@ def prepare(member: Member) -> Prepared:
         "y_range": float(np.ptp(known) / scaler.y_std),
     }
     return Prepared(scaled, scalars)
+
+
+def _rows(rows: Rows, chosen: NDArray[np.int64]) -> Rows:
+    return Rows(rows.x[chosen], rows.y[chosen], None if rows.index is None else rows.index[chosen])
 
 
 def _scaler(scaling: str, split: Split, train: Rows) -> Scaler:

@@ -1,0 +1,126 @@
+"""CQR: conformalised quantile regression (Romano, Patterson and Candès, 2019). A network learns the
+two quantiles of the level by the pinball loss on one part of the training rows; the other part then
+moves both bounds outwards (or inwards) by one number, so that coverage is guaranteed:
+
+    [q_low(x) - e, q_high(x) + e],   e the k-th smallest of max(q_low - y, y - q_high),
+
+with k = ceil((n + 1) gamma) and n the rows of the other part.
+
+The second step is that of ``calibrate=conformal`` (`pi3nn.conformal`), which this method demands;
+without it, what is left is plain quantile regression. Another level is another training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from omegaconf import MISSING
+from torch import Tensor
+
+from pi3nn.methods.base import (
+    Coefficients,
+    Method,
+    NetFit,
+    Outputs,
+    Stack,
+    failures,
+    more_than_zero,
+    not_negative,
+    one_of,
+    pair,
+    share,
+    trained,
+)
+from pi3nn.methods.sqr import pinball, recipe
+from pi3nn.nets import Init, Shape, StackedMLP
+from pi3nn.training import Info, stack_width
+
+
+@dataclass
+class Settings:
+    """The keys of ``configs/method/cqr.yaml``, which says what each means."""
+
+    name: str = MISSING
+    kind: str = "cqr"
+    hidden: int = MISSING
+    layers: int = MISSING
+    activation: str = MISSING
+    epochs: int = MISSING
+    batch: int = MISSING
+    learning_rate: float = MISSING
+    weight_decay: float = MISSING
+    dropout: float = MISSING
+
+
+@dataclass
+class CQRFit(NetFit):
+    def outputs(self, x: Tensor) -> dict[str, Tensor]:
+        lower, upper = self.net.predict(x).unbind(-1)
+        return {"point": (lower + upper) / 2, "lower": lower, "upper": upper}
+
+
+class CQR(Method):
+    Settings = Settings
+    swaps = True
+    conformal = True
+    varying = frozenset({"learning_rate", "weight_decay", "dropout"})
+
+    def check(self, settings: Any) -> None:
+        one_of(settings, "activation", "relu", "tanh")
+        more_than_zero(settings, "hidden", "layers", "epochs", "batch", "learning_rate")
+        not_negative(settings, "weight_decay")
+        share(settings, "dropout")
+
+    def retrains(self, settings: Any) -> bool:
+        return True
+
+    def width(self, rows: int, inputs: int, settings: Any) -> int:
+        return stack_width(_shape(inputs, settings), min(rows, settings.batch))
+
+    def fit(self, stack: Stack) -> CQRFit:
+        gamma = stack.gamma
+        assert gamma is not None
+        net, outcome = trained(
+            stack,
+            _shape(stack.x.shape[2], stack.common),
+            Init(),
+            recipe(stack),
+            lambda z, y, weights, info: quantile_loss(z, y, weights, info, gamma),
+        )
+        fitted = CQRFit(net)
+        said = fitted.outputs(stack.x)
+        fitted.failures = failures(outcome, stack.y, said["lower"], said["upper"])
+        return fitted
+
+    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> CQRFit:
+        return CQRFit(StackedMLP.from_state(_shape(inputs, settings), state))
+
+    def bounds(
+        self,
+        outputs: Outputs,
+        scalars: Coefficients,
+        coefficients: Coefficients,
+        levels: Sequence[float],
+        settings: Any,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return pair(outputs, levels)
+
+
+def quantile_loss(z: Tensor, y: Tensor, weights: Tensor, info: Info, gamma: float) -> Tensor:
+    """Loss ``(M,)`` of outputs ``z (M, B, 2)``: the lower quantile, then the upper one."""
+    lower, upper = z[..., 0], z[..., 1]
+    losses = pinball(lower, y, (1 - gamma) / 2) + pinball(upper, y, (1 + gamma) / 2)
+    return (weights * losses).sum(dim=1) / info.rows
+
+
+def _shape(inputs: int, settings: Any) -> Shape:
+    return Shape(
+        inputs, settings.hidden, settings.layers, outputs=2, activation=settings.activation
+    )
+
+
+METHOD = CQR()

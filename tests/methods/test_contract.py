@@ -1,0 +1,234 @@
+"""What every method promises, on whatever is in ``pi3nn/methods``."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from pi3nn import methods, stacking
+from pi3nn.data.base import Rows, Split
+from pi3nn.errors import UserError
+from pi3nn.methods.base import Fitted, Stack
+from pi3nn.plan import Member
+from tests.methods.helpers import settings, stack
+
+TINY = {"hidden": 8, "steps": 6, "epochs": 2, "batch": 16}
+LEVELS = (0.5, 0.9)
+CASES: list[tuple[str, dict[str, Any]]] = [
+    *((kind, {}) for kind in methods.kinds()),
+    ("sqr", {"quantiles": "pair", "dropout": 0.0}),
+    ("der", {"interval": "student_t"}),
+    ("pi3nn", {"ood": False}),
+]
+trainable = [case for case in CASES if hasattr(methods.get(case[0]).Settings, "learning_rate")]
+
+
+def names(case: tuple[str, dict[str, Any]]) -> str:
+    return "-".join([case[0], *map(str, case[1].values())])
+
+
+every_method = pytest.mark.parametrize("case", CASES, ids=names)
+every_trained_method = pytest.mark.parametrize("case", trainable, ids=names)
+
+
+def tiny(case: tuple[str, dict[str, Any]], **changes: Any) -> Any:
+    """Settings for a training of a few steps."""
+    kind, own = case
+    known = {field.name for field in dataclasses.fields(methods.get(kind).Settings)}
+    small = {name: value for name, value in TINY.items() if name in known}
+    return settings(kind, **small | own | changes)
+
+
+def gamma(chosen: Any) -> float | None:
+    return 0.9 if methods.get(chosen.kind).retrains(chosen) else None
+
+
+def levels(chosen: Any) -> list[float]:
+    level = gamma(chosen)
+    return list(LEVELS) if level is None else [level]
+
+
+def fit(members: Stack) -> Fitted:
+    return methods.get(members.common.kind).fit(members)
+
+
+def alone(members: Stack, m: int) -> Stack:
+    x, y, seeds = members.x[m : m + 1], members.y[m : m + 1], [members.seeds[m]]
+    return Stack(x, y, seeds, [members.settings[m]], members.gamma)
+
+
+def bounds(fitted: Fitted, members: Stack, x: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    method, chosen = methods.get(members.common.kind), members.common
+    scalars = {name: values.double().numpy() for name, values in fitted.scalars.items()}
+    train, said = (
+        {name: values.double().numpy() for name, values in fitted.outputs(rows).items()}
+        for rows in (members.x, x)
+    )
+    y = members.y.double().numpy()
+    coefficients = method.calibrate(train, y, scalars, levels(chosen), chosen)
+    return method.bounds(said, scalars, coefficients, levels(chosen), chosen)
+
+
+def assert_same(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
+    """Equal to the last bit, names and shapes included."""
+    assert list(ours) == list(theirs)
+    for name, values in ours.items():
+        assert values.shape == theirs[name].shape
+        assert bool((values == theirs[name]).all()), f"{name} differs"
+
+
+@every_method
+def test_shapes_of_outputs_scalars_state_and_bounds(case: tuple[str, dict[str, Any]]) -> None:
+    chosen = tiny(case)
+    members = stack([chosen] * 3, gamma=gamma(chosen))
+    fitted = fit(members)
+    x = torch.randn(3, 7, 3)
+    outputs = fitted.outputs(x)
+    assert "point" in outputs
+    assert {values.shape for values in outputs.values()} == {(3, 7)}
+    assert all(values.shape == (3,) for values in fitted.scalars.values())
+    assert all(len(values) == 3 for values in fitted.state().values())
+    assert not fitted.failures
+    for bound in bounds(fitted, members, x):
+        assert bound.shape == (3, len(levels(chosen)), 7)
+        assert np.isfinite(bound).all()
+
+
+@every_method
+def test_the_same_seed_gives_the_same_numbers(case: tuple[str, dict[str, Any]]) -> None:
+    chosen = tiny(case)
+    members = stack([chosen] * 2, gamma=gamma(chosen))
+    first, second = fit(members), fit(members)
+    assert_same(first.outputs(members.x), second.outputs(members.x))
+    assert_same(first.state(), second.state())
+
+
+@every_trained_method
+def test_another_seed_gives_another_network(case: tuple[str, dict[str, Any]]) -> None:
+    chosen = tiny(case)
+    one = stack([chosen], seeds=[1], gamma=gamma(chosen))
+    other = dataclasses.replace(one, seeds=[2])
+    assert bool((fit(one).outputs(one.x)["point"] != fit(other).outputs(one.x)["point"]).any())
+
+
+def varied(case: tuple[str, dict[str, Any]], m: int) -> Any:
+    """Settings of member `m`: everything that may differ within a stack does."""
+    chosen = tiny(case)
+    varying = methods.get(case[0]).varying
+    numbers = {name: getattr(chosen, name) for name in varying}
+    changes = {
+        name: value * (1 + m / 4) for name, value in numbers.items() if isinstance(value, float)
+    }
+    return dataclasses.replace(chosen, **changes)
+
+
+@every_method
+def test_a_member_gets_the_same_numbers_alone_and_in_a_stack(
+    case: tuple[str, dict[str, Any]],
+) -> None:
+    members = stack([varied(case, m) for m in range(5)], gamma=gamma(tiny(case)))
+    together = fit(members)
+    new = torch.randn(5, 33, 3, generator=torch.Generator().manual_seed(1))
+    said = together.outputs(new)
+    for m in (0, 3):
+        one = fit(alone(members, m))
+        assert_same({k: v[m : m + 1] for k, v in said.items()}, one.outputs(new[m : m + 1]))
+        assert_same({k: v[m : m + 1] for k, v in together.state().items()}, one.state())
+
+
+@every_trained_method
+def test_a_member_that_diverges_is_named_and_touches_no_other(
+    case: tuple[str, dict[str, Any]],
+) -> None:
+    good, bad = tiny(case), tiny(case, learning_rate=1e30)
+    members = stack([good, bad, good], gamma=gamma(good))
+    fitted = fit(members)
+    assert list(fitted.failures) == [1]
+    assert "step" in fitted.failures[1]
+    for m in (0, 2):
+        one = fit(alone(members, m))
+        said = fitted.outputs(members.x)
+        assert_same({k: v[m : m + 1] for k, v in said.items()}, one.outputs(members.x[m : m + 1]))
+
+
+@every_method
+def test_saved_and_loaded_members_give_the_same_intervals_to_the_last_bit(
+    case: tuple[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    chosen = tiny(case)
+    members = stack([varied(case, m) for m in range(2)], gamma=gamma(chosen))
+    fitted = fit(members)
+    for m in range(2):
+        weights = {name: values[m].numpy() for name, values in fitted.state().items()}
+        np.savez(tmp_path / f"{m}.npz", **weights)
+        with np.load(tmp_path / f"{m}.npz", allow_pickle=False) as file:
+            state = {name: torch.from_numpy(file[name])[None] for name in file.files}
+        loaded = methods.get(case[0]).load(state, members.settings[m], inputs=3)
+        loaded.scalars = {name: values[m : m + 1] for name, values in fitted.scalars.items()}
+        rows = members.x[m : m + 1]
+        said = {name: values[m : m + 1] for name, values in fitted.outputs(members.x).items()}
+        assert_same(said, loaded.outputs(rows))
+        lower, upper = bounds(fitted, members, members.x)
+        again_lower, again_upper = bounds(loaded, alone(members, m), rows)
+        np.testing.assert_array_equal(again_lower, lower[m : m + 1])
+        np.testing.assert_array_equal(again_upper, upper[m : m + 1])
+
+
+ODD_DATA = {
+    "constant feature": {"rows": 50, "inputs": 3},
+    "one feature": {"rows": 50, "inputs": 1},
+    "20 rows": {"rows": 20, "inputs": 3},
+}
+
+
+@pytest.mark.parametrize("odd", ODD_DATA)
+@every_method
+def test_odd_data_give_finite_intervals(case: tuple[str, dict[str, Any]], odd: str) -> None:
+    chosen = tiny(case)
+    members = stack([chosen] * 2, gamma=gamma(chosen), **ODD_DATA[odd])
+    if odd == "constant feature":
+        members.x[:, :, 1] = 0  # what standardisation makes of it
+    fitted = fit(members)
+    assert not fitted.failures
+    lower, upper = bounds(fitted, members, members.x)
+    assert np.isfinite(lower).all()
+    assert np.isfinite(upper).all()
+
+
+@dataclasses.dataclass(frozen=True)
+class MadeMember(Member):
+    """A member on rows made by the test."""
+
+    rows: Split
+
+    @property
+    def split(self) -> Split:
+        return self.rows
+
+
+@every_method
+def test_a_constant_target_is_a_clear_error(case: tuple[str, dict[str, Any]]) -> None:
+    rows = Rows(np.random.default_rng(0).normal(size=(20, 2)), np.full(20, 3.5))
+    config = {
+        "dataset": {"name": "flat"},
+        "method": dataclasses.asdict(tiny(case)),
+        "split": 1,
+        "seed": 1,
+        "holdout": 0.2,
+        "calibrate": "none",
+        "scaling": "train",
+    }
+    with pytest.raises(UserError, match=r"dataset=flat: the target is the same .* split 1"):
+        stacking.prepare(MadeMember(config, "key", Split({"train": rows})))
+
+
+@every_trained_method
+def test_settings_that_vary_within_a_stack_exist(case: tuple[str, dict[str, Any]]) -> None:
+    known = {field.name for field in dataclasses.fields(methods.get(case[0]).Settings)}
+    assert methods.get(case[0]).varying <= known
