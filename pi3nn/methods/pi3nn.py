@@ -35,7 +35,7 @@ from pi3nn.methods.base import (
     one_of,
 )
 from pi3nn.nets import Init, LayerInit, Shape, StackedMLP, initialise, padded
-from pi3nn.training import Recipe, stack_width, train
+from pi3nn.training import MeanSquare, Recipe, positive, stack_width, train
 
 # Widths are floored at this share of the target's standard deviation before anything is divided.
 _SMALLEST_WIDTH = 1e-6
@@ -160,8 +160,8 @@ class PI3NNFit(Fitted):
     def outputs(self, x: Tensor) -> dict[str, Tensor]:
         return {
             "point": self.f.predict(x)[..., 0],
-            "u": self.u.predict(x, lambda z: _positive(z, self.floor))[..., 0],
-            "l": self.lower.predict(x, lambda z: _positive(z, self.floor))[..., 0],
+            "u": self.u.predict(x, lambda z: positive(z, self.floor))[..., 0],
+            "l": self.lower.predict(x, lambda z: positive(z, self.floor))[..., 0],
         }
 
     def state(self) -> dict[str, Tensor]:
@@ -199,7 +199,7 @@ class _Fitting:
         if self.settings.bias is not None:
             return torch.full((self.stack.members, 1), self.settings.bias)
         pretrained = self._side(f"pretrain/{name}", distance, on_side, None)
-        outputs = pretrained.predict(self.stack.x, lambda z: _positive(z, self.settings.floor))
+        outputs = pretrained.predict(self.stack.x, lambda z: positive(z, self.settings.floor))
         return self.stack.tensor("c")[:, None] * outputs.mean(dim=1)
 
     def _side(
@@ -248,7 +248,7 @@ class _Fitting:
         outcome = train(
             net,
             rows,
-            lambda z, y, weights, info: _mean_square(z, y, weights, floor),
+            MeanSquare(floor),
             self._recipe(name, members),
             [generator(s, f"batches/{name}") for s in seeds],
             on_progress=self._progress,
@@ -301,16 +301,6 @@ def _height(count: int, n_rows: int) -> int:
     """Rows that a side of `count` of `n_rows` rows is filled up to: one of about sixteen sizes."""
     block = padded(-(-n_rows // 16))
     return -(-max(count, 1) // block) * block
-
-
-def _positive(z: Tensor, floor: float) -> Tensor:
-    """``sqrt(z^2 + floor)``; as ``|z|`` where the floor is 0, since the root has no gradient there."""
-    return torch.sqrt(z * z + floor) if floor else z.abs()
-
-
-def _mean_square(z: Tensor, y: Tensor, weights: Tensor, floor: float | None) -> Tensor:
-    outputs = z if floor is None else _positive(z, floor)
-    return (weights * (outputs[..., 0] - y) ** 2).sum(dim=1) / weights.sum(dim=1)
 
 
 def _solve(

@@ -28,7 +28,7 @@ def save(figure: Figure, path: Path) -> None:
     for ending in ("png", "pdf"):
         # No dates inside: the same numbers give the same file.
         metadata: dict[str, Any] = {"CreationDate": None} if ending == "pdf" else {}
-        figure.savefig(f"{path}.{ending}", dpi=150, bbox_inches="tight", metadata=metadata)
+        figure.savefig(f"{path}.{ending}", dpi=150, metadata=metadata)
     plt.close(figure)
 
 
@@ -36,7 +36,9 @@ def run_figure(records: pd.DataFrame, store: Store) -> Figure:
     """Two panels: the rows of one member in their band, and the coverage of every scenario."""
     gamma = records["gamma"].max() if 0.95 not in set(records["gamma"]) else 0.95
     rows = records[records["gamma"] == gamma]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), width_ratios=[1.4, 1])
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(11, 4), width_ratios=[1.4, 1], layout="constrained"
+    )
     trained = rows[rows["status"] == "ok"]
     if len(trained):
         member = trained.iloc[0]

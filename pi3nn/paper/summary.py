@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pi3nn.paper import figures, published, tables
+from pi3nn.paper import published, tables
 from pi3nn.store import Store
 
 _NAMES = {
@@ -43,8 +43,10 @@ def write(store: Store, run: Run, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _table(judged).to_csv(folder / "table.csv", index=False, float_format="%.6g")
     (folder / "table.md").write_text(text + "\n", encoding="utf-8")
+    print(text, flush=True)
+    from pi3nn.paper import figures  # half a second: not before the table is on the screen
+
     figures.save(figures.run_figure(judged, store), folder / "figure")
-    print(text)
     print(f"\ntable.csv, table.md and figure.png are in {folder}; members in {store.root}")
 
 
