@@ -53,7 +53,7 @@ def evaluate(
     if method.swaps:
         bounds = {name: (np.minimum(*pair), np.maximum(*pair)) for name, pair in bounds.items()}
     if member.config["calibrate"] == "conformal":
-        offset = conformal.offsets(*bounds["calibration"], sets["calibration"]["y"], levels)
+        offset = conformal.offsets(*bounds["held_out"], sets["held_out"]["y"], levels)
         coefficients = {**coefficients, "offset": offset}
         shift = offset[:, :, None]
         bounds = {name: (lower - shift, upper + shift) for name, (lower, upper) in bounds.items()}
@@ -109,7 +109,7 @@ def _confidence(widths: Mapping[str, Array], name: str) -> dict[str, float]:
     score = metrics.confidence_score(widths[name], widths["train"].mean())
     inside = widths["test"] if "test" in widths else widths["train"]
     detector = {}
-    if name not in ("train", "test", "calibration"):
+    if name not in ("train", "test", "held_out"):
         detector = {
             "auroc": float(metrics.auroc(inside, widths[name])),
             "fpr95": float(metrics.fpr95(inside, widths[name])),

@@ -21,10 +21,9 @@ from pi3nn.plan import Member
 class Prepared:
     """A member's rows in standardised units, and what leads back to original ones.
 
-    ``sets``: the split's, ``train`` without the rows set aside, and ``calibration``, those rows, where
-    intervals are calibrated on them. ``scalars``: ``y_mean`` and ``y_std`` of the standardisation, and
-    ``y_range``, the range of y over training and test rows in standardised units (the paper divides
-    widths by it).
+    ``sets``: the split's, ``train`` without the rows set aside, and ``held_out``, those rows.
+    ``scalars``: ``y_mean`` and ``y_std`` of the standardisation, and ``y_range``, the range of y over
+    training and test rows in standardised units (the paper divides widths by it).
     """
 
     sets: dict[str, Rows]
@@ -38,8 +37,7 @@ def prepare(member: Member) -> Prepared:
     sets = dict(split.sets)
     if config["holdout"] > 0:
         kept, held = hold_out(len(train.y), config["holdout"], config["seed"])
-        if config["calibrate"] == "conformal":
-            sets["calibration"] = _rows(train, held)
+        sets["held_out"] = _rows(train, held)
         train = _rows(train, kept)
     if np.ptp(train.y) == 0:
         raise UserError(

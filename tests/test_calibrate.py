@@ -49,7 +49,7 @@ TINY = {
 @pytest.mark.parametrize("method", TINY)
 def test_calibration_rows_are_covered_exactly_as_the_rank_says(method: str, tmp_path: Path) -> None:
     cfg = made(tmp_path, f"method={method}", "levels=[0.8]", *CONFORMAL, *TINY[method])
-    found = [row for row in records(cfg) if row["set"] == "calibration"]
+    found = [row for row in records(cfg) if row["set"] == "held_out"]
     assert len(found) == 2
     for row in found:
         assert row["n"] == math.ceil(0.3 * 277)
@@ -77,8 +77,8 @@ def test_the_rows_set_aside_are_trained_on_by_nobody(tmp_path: Path) -> None:
     (first, second) = plan.members(made(tmp_path, "method=linear", *CONFORMAL))
     for member in (first, second):
         sets = stacking.prepare(member).sets
-        assert len(sets["train"].y) + len(sets["calibration"].y) == 277
-        both = np.concatenate([sets["train"].x, sets["calibration"].x])
+        assert len(sets["train"].y) + len(sets["held_out"].y) == 277
+        both = np.concatenate([sets["train"].x, sets["held_out"].x])
         whole = stacking.prepare(dataclasses.replace(member, config=member.config | {"holdout": 0}))
         assert len(np.unique(both, axis=0)) == len(np.unique(whole.sets["train"].x, axis=0))
         assert float(sets["train"].y.mean()) == pytest.approx(0, abs=1e-9)
