@@ -24,11 +24,23 @@ def mirror() -> Callable[[str], Path]:
 
     def find(name: str) -> Path:
         if not root.is_dir():
-            pytest.skip(f"needs the data file {name}: set PI3NN_DATA_MIRROR to a folder that has it")
+            pytest.skip(
+                f"needs the data file {name}: set PI3NN_DATA_MIRROR to a folder that has it"
+            )
         assert (root / name).is_file(), f"the data mirror lacks {name}"
         return root / name
 
     return find
+
+
+@pytest.fixture(params=["native", "torch"])
+def each_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a test twice: with the native engine where it serves, and with PyTorch throughout."""
+    from pi3nn import nets
+
+    if request.param == "torch":
+        monkeypatch.setattr(nets, "kernel_for", lambda *_: None)
+    return str(request.param)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

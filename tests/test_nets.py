@@ -21,7 +21,7 @@ from pi3nn.nets import (
 
 
 @pytest.fixture(autouse=True)
-def single_thread() -> Iterator[None]:
+def single_thread(each_engine: str) -> Iterator[None]:
     with one_thread():
         yield
 

@@ -16,7 +16,7 @@ from pi3nn.training import Info, Outcome, stack_width, train
 
 
 @pytest.fixture(autouse=True)
-def single_thread() -> Iterator[None]:
+def single_thread(each_engine: str) -> Iterator[None]:
     with one_thread():
         yield
 

@@ -115,7 +115,7 @@ class Kernel:
         """Outputs `(M, B, O)` of the networks `params (M, P)`."""
         self._set(params, x, index, masks)
         outputs = params.new_empty(params.shape[0], self._task.rows, self._outputs)
-        self._forward(self._task_at, outputs.data_ptr())
+        _check_index(self._forward(self._task_at, outputs.data_ptr()))
         return outputs
 
     def backward(
@@ -132,7 +132,7 @@ class Kernel:
         slope = slope.contiguous()
         self._expect(slope, (params.shape[0], self._task.rows, self._outputs))
         self._expect(grad, tuple(params.shape))
-        self._backward(self._task_at, slope.data_ptr(), grad.data_ptr())
+        _check_index(self._backward(self._task_at, slope.data_ptr(), grad.data_ptr()))
 
     def mean_square(
         self,
@@ -158,7 +158,7 @@ class Kernel:
         self._expect(weights, tuple(x.shape[:2]))
         self._expect(grad, tuple(params.shape))
         loss = params.new_empty(members)
-        self._mean_square(
+        failed = self._mean_square(
             self._task_at,
             y.data_ptr(),
             weights.data_ptr(),
@@ -166,6 +166,7 @@ class Kernel:
             loss.data_ptr(),
             grad.data_ptr(),
         )
+        _check_index(failed)
         return loss
 
     def optimise(self, step: "Step", loss: Tensor) -> int:
@@ -199,6 +200,11 @@ class Kernel:
                 f"expected contiguous {self.dtype} {shape}, "
                 f"found {values.dtype} {tuple(values.shape)} of strides {values.stride()}"
             )
+
+
+def _check_index(failed: int) -> None:
+    if failed:
+        raise ValueError("index points to rows that x does not have")
 
 
 class Fused(torch.autograd.Function):

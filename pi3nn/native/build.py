@@ -185,4 +185,4 @@ def _declare(loaded: ctypes.CDLL) -> None:
         for name, types in arguments.items():
             function = getattr(loaded, f"pi3nn_{name}_{dtype}")
             function.argtypes = types
-            function.restype = ctypes.c_int64 if name == "optimise" else None
+            function.restype = ctypes.c_int64

@@ -270,6 +270,14 @@ template <class T> struct Tile {
   int count;
 };
 
+// Whether all indices of a task are within its rows.
+inline bool within(const Task& t) {
+  if (t.index)
+    for (int64_t i = 0; i < t.members * t.rows; ++i)
+      if (t.index[i] < 0 || t.index[i] >= t.height) return false;
+  return true;
+}
+
 // The rows that a task gathers, tile by tile.
 template <class T> struct Source {
   const Task& t;
@@ -596,21 +604,28 @@ void mean_square(const Task& t, const T* y, const T* w, T floor, T* loss, T* g) 
 
 }  // namespace
 
+// All but the last return 0, or 1 if an index is not that of a row.
 #define PUBLIC __attribute__((visibility("default")))
 #define EXPORT(T, SUFFIX)                                                                          \
-  PUBLIC void pi3nn_forward_##SUFFIX(const Task* t, T* z) {                                        \
+  PUBLIC int64_t pi3nn_forward_##SUFFIX(const Task* t, T* z) {                                     \
+    if (!within(*t)) return 1;                                                                     \
     FlushDenormals flush;                                                                          \
     t->tanh ? forward<T, Tanh>(*t, z) : forward<T, Relu>(*t, z);                                   \
+    return 0;                                                                                      \
   }                                                                                                \
-  PUBLIC void pi3nn_backward_##SUFFIX(const Task* t, const T* gz, T* g) {                          \
+  PUBLIC int64_t pi3nn_backward_##SUFFIX(const Task* t, const T* gz, T* g) {                       \
+    if (!within(*t)) return 1;                                                                     \
     FlushDenormals flush;                                                                          \
     t->tanh ? backward<T, Tanh>(*t, gz, g) : backward<T, Relu>(*t, gz, g);                         \
+    return 0;                                                                                      \
   }                                                                                                \
-  PUBLIC void pi3nn_mean_square_##SUFFIX(const Task* t, const T* y, const T* w, double floor,      \
-                                         T* loss, T* g) {                                          \
+  PUBLIC int64_t pi3nn_mean_square_##SUFFIX(const Task* t, const T* y, const T* w, double floor,   \
+                                            T* loss, T* g) {                                       \
+    if (!within(*t)) return 1;                                                                     \
     FlushDenormals flush;                                                                          \
     t->tanh ? mean_square<T, Tanh>(*t, y, w, T(floor), loss, g)                                    \
             : mean_square<T, Relu>(*t, y, w, T(floor), loss, g);                                   \
+    return 0;                                                                                      \
   }                                                                                                \
   PUBLIC int64_t pi3nn_optimise_##SUFFIX(const Rule* k, T* loss) {                                 \
     FlushDenormals flush;                                                                          \
