@@ -38,6 +38,14 @@ class Calibrate(Enum):
     conformal = "conformal"  # moved by what the rows of `holdout` tell: coverage is guaranteed
 
 
+class Engine(Enum):
+    """Who computes."""
+
+    auto = "auto"  # the faster one that can
+    native = "native"
+    torch = "torch"
+
+
 class Unit(Enum):
     """What a table's mean, std, best and worst are taken over."""
 
@@ -63,7 +71,9 @@ class Run:
     unit: Unit = MISSING
     store: str = MISSING
     device: str = MISSING
+    engine: Engine = MISSING
     workers: int = MISSING
+    memory: float = MISSING
 
 
 def register() -> None:
@@ -108,6 +118,8 @@ def check(cfg: DictConfig) -> None:
         raise UserError(f"method={cfg.method.name} is nothing without calibrate=conformal")
     if cfg.workers < 0:
         raise UserError(f"workers={cfg.workers}: a number of processes, or 0 for one per core")
+    if cfg.memory < 1:
+        raise UserError(f"memory={cfg.memory}: GB for all workers together, 1 at least")
     _check_sweep(cfg)
     for point in sweep_points(cfg):
         methods.get(cfg.method.kind).check(OmegaConf.to_object(apply(cfg, point).method))

@@ -110,6 +110,11 @@ class Shape:
         return padded(max(part.stop for part in self.slices.values()))
 
 
+def engine_for(shape: Shape, device: str, engine: str) -> str:
+    """Who computes networks of this shape when `engine` (auto | native | torch) is asked for."""
+    return "native" if kernel_for(shape, torch.float32, device, engine) else "torch"
+
+
 class StackedMLP:
     """`M` perceptrons of one shape.
 

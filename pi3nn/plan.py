@@ -15,10 +15,14 @@ from omegaconf import DictConfig, OmegaConf
 from pi3nn import config, conformal, data, methods
 from pi3nn.data.base import Dataset, Split
 from pi3nn.errors import UserError
+from pi3nn.nets import Shape, engine_for
+from pi3nn.training import stack_width
 
 # Raised whenever a change in the code changes the numbers a member gets: older runs are then not
 # taken for the new ones.
 NUMERICS = 1
+
+PROCESS_GB = 0.4  # a process with torch in it, before it holds any data
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,8 @@ def members(cfg: DictConfig) -> list[Member]:
         resolved = OmegaConf.to_container(config.apply(cfg, point), resolve=True, enum_to_str=True)
         assert isinstance(resolved, dict)
         shared = {key: resolved[key] for key in ("experiment", "protocol", "dataset", "method")}
-        shared |= {key: resolved[key] for key in ("scaling", "holdout", "calibrate", "device")}
+        shared |= {key: resolved[key] for key in ("scaling", "holdout", "calibrate")}
+        shared |= {key: resolved[key] for key in ("device", "engine")}
         retrains = method.retrains(method.Settings(**resolved["method"]))
         for split in cfg.splits:
             for seed in cfg.seeds:
@@ -78,9 +83,22 @@ def _check_rows(found: list[Member], gamma: float) -> None:
 
 
 def _member(config: dict[str, Any]) -> Member:
+    config["engine"] = _engine(Member(config, ""))
     data_hash = _fingerprint(json.dumps(config["dataset"], sort_keys=True), config["split"])
     identity = json.dumps([config, data_hash, NUMERICS], sort_keys=True)
     return Member(config, hashlib.sha256(identity.encode()).hexdigest()[:20])
+
+
+def _engine(member: Member) -> str:
+    """Who will compute: ``auto`` resolved, since the two engines differ in the last digits."""
+    shape = _network(member)
+    if shape is None:
+        return "torch"
+    return engine_for(shape, member.config["device"], member.config["engine"])
+
+
+def _network(member: Member) -> Shape | None:
+    return methods.get(member.kind).shape(member.split.train.x.shape[1], member.settings)
 
 
 @functools.lru_cache(maxsize=4)
@@ -98,8 +116,10 @@ def _fingerprint(settings: str, split: int) -> str:
     return _split(settings, split).fingerprint()
 
 
-def stacks(missing: list[Member], workers: int) -> list[list[Member]]:
+def stacks(missing: list[Member], workers: int, memory: float) -> list[list[Member]]:
     """Members that can be trained together, in portions that keep all workers busy.
+
+    `memory` is what all workers together may take, in GB.
 
     Stacked are members of one method whose settings agree except for those the method can vary
     within a stack, on training sets of one shape. How they are cut is a matter of speed only: no
@@ -109,13 +129,30 @@ def stacks(missing: list[Member], workers: int) -> list[list[Member]]:
     for member in missing:
         groups[_shape(member)].append(member)
     portions = []
-    for group in groups.values():
-        first, rows = group[0], group[0].split.train.x
-        width = methods.get(first.kind).width(rows.shape[0], rows.shape[1], first.settings)
-        width = max(1, min(width, -(-len(group) // workers)))
+    for group in sorted(groups.values(), key=_work, reverse=True):
+        width = min(_width(group[0], memory / workers), -(-len(group) // workers))
         count = -(-len(group) // width)
         portions += [group[i::count] for i in range(count)]
     return portions
+
+
+def _width(member: Member, memory: float) -> int:
+    """How wide a stack of such members may be for one worker with `memory` GB."""
+    shape, (rows, inputs) = _network(member), member.split.train.x.shape
+    # Inputs are held about four times (as given, padded, one side, an evaluation set), numbers per
+    # row (target, weight, outputs, bounds) some thirty times.
+    size = 4 * (rows * (4 * inputs + 30) + (8 * shape.columns if shape else 0))
+    width = max(1, int((memory - PROCESS_GB) * 1e9 / size))
+    if shape is None or member.config["engine"] == "native":
+        return width
+    step_rows = methods.get(member.kind).step_rows(rows, member.settings)
+    return min(width, stack_width(shape, step_rows))
+
+
+def _work(group: list[Member]) -> int:
+    """A measure of a group's work, to start with the longest."""
+    shape = _network(group[0])
+    return len(group) * group[0].split.train.x.shape[0] * (shape.columns if shape else 1)
 
 
 def _shape(member: Member) -> str:
@@ -123,6 +160,6 @@ def _shape(member: Member) -> str:
     fixed = {key: value for key, value in member.config["method"].items() if key not in varying}
     return json.dumps(
         [fixed, member.split.train.x.shape, member.config["holdout"], member.config["gamma"]]
-        + [member.config["calibrate"], member.config["device"]],
+        + [member.config["calibrate"], member.config["device"], member.config["engine"]],
         sort_keys=True,
     )

@@ -33,16 +33,25 @@ def run(cfg: DictConfig) -> tuple[list[Member], int]:
     members, trained
         All members of the run in order, and how many of them were trained just now.
     """
-    store, levels = Store(cfg.store), [float(gamma) for gamma in cfg.levels]
     members = plan.members(cfg)
+    _check_device(cfg.device)
+    return members, ensure(members, Store(cfg.store), list(cfg.levels), cfg.workers, cfg.memory)
+
+
+def ensure(
+    members: Sequence[Member], store: Store, levels: list[float], workers: int, memory: float
+) -> int:
+    """Train the members that are not stored, add levels to those that are; return how many were.
+
+    `workers` is a number of processes, 0 for one per core; `memory` is for all of them, in GB.
+    """
+    workers = workers or len(os.sched_getaffinity(0))
     missing = [member for member in members if member.key not in store]
     if missing:
-        _check_device(cfg.device)
-        workers = cfg.workers or len(os.sched_getaffinity(0))
-        _train_all(plan.stacks(missing, workers), store, levels, workers)
+        _train_all(plan.stacks(missing, workers, memory), store, levels, workers)
     for member in members:
         _add_levels(member, store, levels)
-    return members, len(missing)
+    return len(missing)
 
 
 def _check_device(device: str) -> None:

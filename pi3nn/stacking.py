@@ -80,6 +80,7 @@ def build(members: Sequence[Member], prepared: Sequence[Prepared], progress: Pro
         seeds=[member.config["seed"] for member in members],
         settings=[member.settings for member in members],
         gamma=members[0].config["gamma"],
+        engine=members[0].config["engine"],
         progress=progress,
     )
 

@@ -46,6 +46,8 @@ class Stack:
         One ``Settings`` of the method per member. Fields in `Method.varying` may differ.
     gamma
         The level to train for; None for methods that serve every level with one fit.
+    engine
+        Who computes: ``native``, ``torch``, or ``auto`` for the faster that can.
     """
 
     x: Tensor
@@ -53,6 +55,7 @@ class Stack:
     seeds: Sequence[int]
     settings: Sequence[Any]
     gamma: float | None = None
+    engine: str = "auto"
     progress: Progress | None = None
 
     @property
@@ -115,9 +118,13 @@ class Method(ABC):
     def check(self, settings: Any) -> None:  # noqa: B027 (most methods have nothing to refuse)
         """Raise UserError for settings that have the right type but make no sense."""
 
-    def width(self, rows: int, inputs: int, settings: Any) -> int:
-        """How many members of this size to train in one stack: a matter of speed only."""
-        return 64
+    def shape(self, inputs: int, settings: Any) -> Shape | None:
+        """The architecture of a member's networks for rows of `inputs` features; None: no network."""
+        return None
+
+    def step_rows(self, rows: int, settings: Any) -> int:
+        """How many of `rows` training rows one optimiser step takes."""
+        return rows
 
     def retrains(self, settings: Any) -> bool:
         """Whether every level needs a training of its own (`Stack.gamma`)."""
@@ -169,7 +176,7 @@ def trained(
     state: Mapping[str, Tensor] | None = None,
 ) -> tuple[StackedMLP, Outcome]:
     """One network per member, from its first weights to its last; see `pi3nn.training.train`."""
-    net = StackedMLP(shape, stack.members, device=stack.x.device)
+    net = StackedMLP(shape, stack.members, device=stack.x.device, engine=stack.engine)
     initialise(net, init, [generator(seed, "init") for seed in stack.seeds])
     outcome = train(
         net,

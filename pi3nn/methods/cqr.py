@@ -37,7 +37,7 @@ from pi3nn.methods.base import (
 )
 from pi3nn.methods.sqr import pinball, recipe
 from pi3nn.nets import Init, Shape, StackedMLP
-from pi3nn.training import Info, stack_width
+from pi3nn.training import Info
 
 
 @dataclass
@@ -78,8 +78,11 @@ class CQR(Method):
     def retrains(self, settings: Any) -> bool:
         return True
 
-    def width(self, rows: int, inputs: int, settings: Any) -> int:
-        return stack_width(_shape(inputs, settings), min(rows, settings.batch))
+    def shape(self, inputs: int, settings: Any) -> Shape:
+        return _shape(inputs, settings)
+
+    def step_rows(self, rows: int, settings: Any) -> int:
+        return int(min(rows, settings.batch))
 
     def fit(self, stack: Stack) -> CQRFit:
         gamma = stack.gamma

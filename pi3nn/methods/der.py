@@ -37,7 +37,7 @@ from pi3nn.methods.base import (
     trained,
 )
 from pi3nn.nets import Init, LayerInit, Shape, StackedMLP
-from pi3nn.training import Info, Recipe, stack_width
+from pi3nn.training import Info, Recipe
 
 LARGEST_SPREAD = 1000.0
 """Standard deviations beyond are cut off, as in the released runs."""
@@ -79,8 +79,11 @@ class DER(Method):
         more_than_zero(settings, "hidden", "layers", "epochs", "batch", "learning_rate", "eps")
         not_negative(settings, "coefficient", "coefficient_rate", "epsilon")
 
-    def width(self, rows: int, inputs: int, settings: Any) -> int:
-        return stack_width(_shape(inputs, settings), min(rows, settings.batch))
+    def shape(self, inputs: int, settings: Any) -> Shape:
+        return _shape(inputs, settings)
+
+    def step_rows(self, rows: int, settings: Any) -> int:
+        return int(min(rows, settings.batch))
 
     def fit(self, stack: Stack) -> DERFit:
         names = ("coefficient", "coefficient_rate", "epsilon")

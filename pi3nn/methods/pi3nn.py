@@ -35,7 +35,7 @@ from pi3nn.methods.base import (
     one_of,
 )
 from pi3nn.nets import Init, LayerInit, Shape, StackedMLP, initialise, padded
-from pi3nn.training import MeanSquare, Recipe, positive, stack_width, train
+from pi3nn.training import MeanSquare, Recipe, positive, train
 
 # Widths are floored at this share of the target's standard deviation before anything is divided.
 _SMALLEST_WIDTH = 1e-6
@@ -88,8 +88,8 @@ class PI3NN(Method):
         more_than_zero(settings, "decay_steps")
         not_negative(settings, "l1", "l2", "bounds_l1", "bounds_l2", "floor")
 
-    def width(self, rows: int, inputs: int, settings: Any) -> int:
-        return stack_width(_shape(inputs, settings), rows)
+    def shape(self, inputs: int, settings: Any) -> Shape:
+        return _shape(inputs, settings)
 
     # Steps 1 to 3 -------------------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class _Fitting:
         bias: Tensor | None,
     ) -> StackedMLP:
         """Train on the rows of one side. Members with about as many rows there share a stack."""
-        net = StackedMLP(self.shape, self.stack.members, device=self.stack.x.device)
+        net = self._new_net(self.stack.members)
         groups: dict[int, list[int]] = defaultdict(list)
         for m in range(self.stack.members):
             if m not in self.failures:
@@ -241,7 +241,7 @@ class _Fitting:
         return Rows(x, y, weights)
 
     def _train(self, name: str, members: list[int], rows: Rows, bias: Tensor | None) -> StackedMLP:
-        net = StackedMLP(self.shape, len(members), device=self.stack.x.device)
+        net = self._new_net(len(members))
         seeds = [self.stack.seeds[m] for m in members]
         initialise(net, _init(self.settings, bias), [generator(s, f"init/{name}") for s in seeds])
         floor = None if name == "f" else float(self.settings.floor)
@@ -258,6 +258,10 @@ class _Fitting:
                 self.failures[m] = f"{name}: {reason} at step {step}"
         self.stage += 1
         return net
+
+    def _new_net(self, members: int) -> StackedMLP:
+        device, engine = self.stack.x.device, self.stack.engine
+        return StackedMLP(self.shape, members, device=device, engine=engine)
 
     def _recipe(self, name: str, members: list[int]) -> Recipe:
         settings, prefix = self.settings, "" if name == "f" else "bounds_"

@@ -33,7 +33,7 @@ from pi3nn.methods.base import (
     trained,
 )
 from pi3nn.nets import Init, LayerInit, Shape, StackedMLP
-from pi3nn.training import Info, Recipe, stack_width
+from pi3nn.training import Info, Recipe
 
 
 @dataclass
@@ -87,15 +87,15 @@ class QD(Method):
     def retrains(self, settings: Any) -> bool:
         return True
 
-    def width(self, rows: int, inputs: int, settings: Any) -> int:
-        return stack_width(self._shape(inputs, settings), min(rows, settings.batch))
+    def step_rows(self, rows: int, settings: Any) -> int:
+        return int(min(rows, settings.batch))
 
     def fit(self, stack: Stack) -> NetFit:
         settings, gamma = stack.common, stack.gamma
         assert gamma is not None
         net, outcome = trained(
             stack,
-            self._shape(stack.x.shape[2], settings),
+            self.shape(stack.x.shape[2], settings),
             self._init(stack),
             _recipe(stack),
             lambda z, y, weights, info: self.loss(z, y, weights, info, gamma, settings.penalty),
@@ -120,7 +120,7 @@ class QD(Method):
         return mpiw + lambda_in * size * missing**2
 
     def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> NetFit:
-        return self.Fit(StackedMLP.from_state(self._shape(inputs, settings), state))
+        return self.Fit(StackedMLP.from_state(self.shape(inputs, settings), state))
 
     def bounds(
         self,
@@ -132,7 +132,7 @@ class QD(Method):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return pair(outputs, levels)
 
-    def _shape(self, inputs: int, settings: Any) -> Shape:
+    def shape(self, inputs: int, settings: Any) -> Shape:
         return Shape(
             inputs,
             settings.hidden,

@@ -36,7 +36,7 @@ from pi3nn.methods.base import (
     trained,
 )
 from pi3nn.nets import Init, Shape, StackedMLP
-from pi3nn.training import Info, Recipe, stack_width
+from pi3nn.training import Info, Recipe
 
 _TAILS = (0.0, 0.0005, 0.0025, 0.005, 0.01, 0.025, *(i / 20 for i in range(1, 10)))
 GRID = (*_TAILS, 0.5, *(round(1 - tau, 4) for tau in reversed(_TAILS)))
@@ -99,9 +99,12 @@ class SQR(Method):
     def retrains(self, settings: Any) -> bool:
         return bool(settings.quantiles == "pair")
 
-    def width(self, rows: int, inputs: int, settings: Any) -> int:
+    def shape(self, inputs: int, settings: Any) -> Shape:
+        return _shape(inputs, settings)
+
+    def step_rows(self, rows: int, settings: Any) -> int:
         passes = 2 if settings.quantiles == "pair" else 1
-        return stack_width(_shape(inputs, settings), passes * min(rows, settings.batch))
+        return int(passes * min(rows, settings.batch))
 
     def fit(self, stack: Stack) -> SQRFit:
         tail = None if stack.gamma is None else (1 - stack.gamma) / 2
