@@ -12,6 +12,7 @@ from pi3nn.batches import generator
 from pi3nn.errors import UserError
 from pi3nn.methods import qd
 from pi3nn.methods.base import Stack
+from pi3nn.nets import Shape, StackedMLP, initialise
 from tests.methods.helpers import Array, assert_finite, assert_gradient, info, settings, stack
 
 GAMMA, N = 0.9, 12
@@ -142,9 +143,7 @@ def test_the_penalty_of_the_qd_paper_is_two_hundred_times_as_strong_at_batch_100
 
 
 def _initial(stack_: Stack) -> dict[str, torch.Tensor]:
-    from pi3nn.nets import StackedMLP, initialise
-
-    net = StackedMLP(qd.METHOD._shape(4, stack_.common), stack_.members)
+    net = StackedMLP(Shape(4, stack_.common.hidden, outputs=2), stack_.members)
     initialise(net, qd.METHOD._init(stack_), [generator(s, "init") for s in stack_.seeds])
     return net.state()
 
