@@ -45,9 +45,10 @@ PROGRESS_SECONDS = 0.3
 """Time between two calls of `on_progress`."""
 
 CACHE_BYTES = 5 << 20
-"""Default of `stack_width`. On a core with 2 MB of second-level and ample third-level cache, the
+"""What `stack_width` aims at. On a core with 2 MB of second-level and ample third-level cache, the
 best widths at rows x hidden = 100 x 50, 100 x 200, 455 x 200, 7372 x 200 are 64 to 128, 16 to 64,
-4 to 16 and 2; this gives 70, 19, 6 and 2."""
+4 to 16 and 2 in PyTorch; this gives 70, 19, 6 and 2. With the native engine it gives 204, 74, 53
+and 8: wide enough to share the cost of Python, narrow enough for the tensors of a loss."""
 
 
 @dataclass
@@ -428,12 +429,14 @@ def _streams(seeds: Sequence[int], purpose: str) -> list[torch.Generator]:
     return [generator(seed, purpose) for seed in seeds]
 
 
-def stack_width(shape: Shape, rows: int, cache_bytes: int = CACHE_BYTES) -> int:
+def stack_width(shape: Shape, rows: int, engine: str = "auto") -> int:
     """How many members to train in one stack, a matter of speed only.
 
-    As many as keep the activations and the parameters of one step of `rows` rows within the cache;
-    at least 2, since a lone member is trained as two.
+    As many as keep one step of `rows` rows within the cache: parameters with their moments, and the
+    activations in PyTorch; with the native engine, which has none, what a loss in PyTorch makes.
+    At least 2, since a lone member may have to be trained as two.
     """
-    activations = shape.inputs + 2 * shape.hidden * shape.layers + 2 * shape.outputs
-    numbers = padded(rows) * activations + 5 * shape.columns
-    return max(2, cache_bytes // (4 * numbers))
+    fused = StackedMLP(shape, 0, engine=engine).kernel is not None
+    of_loss, of_net = 20, shape.inputs + 2 * shape.hidden * shape.layers + 2 * shape.outputs
+    numbers = padded(rows) * (of_loss if fused else of_net) + 5 * shape.columns
+    return max(2, CACHE_BYTES // (4 * numbers))

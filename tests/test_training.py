@@ -635,9 +635,14 @@ def test_what_does_not_fit_the_stack_is_refused() -> None:
 
 def test_stacks_are_narrower_the_more_a_step_takes() -> None:
     widths = [
-        stack_width(Shape(13, hidden), rows)
+        stack_width(Shape(13, hidden), rows, "torch")
         for rows, hidden in [(100, 50), (100, 200), (455, 200), (7372, 200)]
     ]
     assert widths == sorted(widths, reverse=True)
     assert widths[0] >= 32
     assert widths[-1] == 2
+
+
+def test_stacks_of_the_native_engine_are_wider(each_engine: str) -> None:
+    native, torch_ = (stack_width(Shape(13, 200), 455, engine) for engine in ("auto", "torch"))
+    assert (native > 4 * torch_) == (each_engine == "native")
