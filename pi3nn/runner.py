@@ -195,6 +195,7 @@ def _labels(member: Member, reason: str, seconds: float) -> dict[str, Any]:
         "dataset": config["dataset"]["name"],
         "method": config["method"]["name"],
         "protocol": config["protocol"],
+        "calibrate": config["calibrate"],
         "split": config["split"],
         "seed": config["seed"],
         "hidden": config["method"].get("hidden"),

@@ -7,8 +7,11 @@ import functools
 from dataclasses import dataclass
 from pathlib import Path
 
-# Runs behind one cell of Table 1 (protocol.md, fact 1). SQR's 405 distinct runs are listed 4 times.
-RUNS = {"pi3nn": 27, "der": 27, "qd": 243, "piven": 243, "sqr": 405}
+# Runs behind one cell of Table 1 (protocol.md, facts 1 and 2). The printed cells of SQR are over its
+# whole grid (here `sqr_free`: 405 distinct runs, each listed four times); the setting that the text
+# names (`sqr`) has 27.
+RUNS = {"pi3nn": 27, "der": 27, "qd": 243, "piven": 243, "sqr": 27, "sqr_free": 405}
+COLUMN = {"sqr_free": "sqr"}  # method -> its name in the paper's tables, where it is another
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,8 @@ class Cell:
     """One printed number.
 
     ``printed`` is the text as it stands in the paper. ``files`` is the value in the authors' result
-    files where it is not the printed one rounded (protocol.md 4.1); None elsewhere.
+    files, of the setting that the text names, where it is not the printed one (protocol.md 0.2 and
+    4.1); None elsewhere.
     """
 
     place: str
@@ -35,7 +39,7 @@ class Cell:
 
 def cell(table: str, method: str, column: str, statistic: str) -> Cell | None:
     """The cell of `table` (table1, mpiw, conf_10d, conf_flight), or None where it is blank."""
-    return _cells().get((table, method, column, statistic))
+    return _cells().get((table, COLUMN.get(method, method), column, statistic))
 
 
 @functools.cache

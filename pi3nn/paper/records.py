@@ -11,10 +11,10 @@ from pi3nn.paper.tables import swept_columns
 from pi3nn.store import Store
 
 COLUMNS = [
-    "experiment", "dataset", "method", "protocol", "split", "seed", "hidden", "set", "gamma", "n",
+    "experiment", "dataset", "method", "protocol", "calibrate", "split", "seed", "hidden", "set", "gamma", "n",
     "picp", "picp_low", "picp_high", "mpiw", "nmpiw", "rmse", "interval_score",
     "confidence_mean", "confidence_std", "auroc", "fpr95", "crossed",
-    "alpha", "beta", "nu", "surplus", "status", "reason", "seconds", "key",
+    "alpha", "beta", "nu", "surplus", "offset", "status", "reason", "seconds", "key",
 ]  # fmt: skip
 
 
