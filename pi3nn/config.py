@@ -98,12 +98,16 @@ def check(cfg: DictConfig) -> None:
     for key in LISTS:
         values = list(cfg[key])
         if not values:
-            raise UserError(f"{key} is empty: give at least one value, such as {key}=[{_EXAMPLE[key]}]")
+            raise UserError(
+                f"{key} is empty: give at least one value, such as {key}=[{_EXAMPLE[key]}]"
+            )
         if len(set(values)) < len(values):
             raise UserError(f"{key}={values} names a value twice: each may stand there once")
     for gamma in cfg.levels:
         if not 0 < gamma < 1:
-            raise UserError(f"levels has {gamma}: a confidence level lies between 0 and 1, such as 0.95")
+            raise UserError(
+                f"levels has {gamma}: a confidence level lies between 0 and 1, such as 0.95"
+            )
     for key in ("seeds", "splits"):
         if min(cfg[key]) < 0:
             raise UserError(f"{key} has {min(cfg[key])}: it must be 0 or more")
@@ -136,9 +140,9 @@ def _check_names(cfg: DictConfig) -> None:
         "dataset.": [f.name for f in fields(data.source(cfg.dataset.source).Settings)],
     }
     for prefix, names in known.items():
-        for key in OmegaConf.select(cfg, prefix.rstrip(".")) if prefix else cfg:
+        for key in map(str, OmegaConf.select(cfg, prefix.rstrip(".")) if prefix else cfg):
             if key not in names:
-                raise UserError(f"there is no key '{prefix}{key}'{nearest(str(key), names)}")
+                raise UserError(f"there is no key '{prefix}{key}'{nearest(key, names)}")
 
 
 def _check_sweep(cfg: DictConfig) -> None:

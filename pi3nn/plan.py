@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import math
 from collections import defaultdict
@@ -52,7 +53,7 @@ class Member:
 def members(cfg: DictConfig) -> list[Member]:
     """All members of a run: ``sweep`` x ``splits`` x ``seeds`` (x ``levels`` where retrained)."""
     method = methods.get(cfg.method.kind)
-    found = []
+    found: list[Member] = []
     for point in config.sweep_points(cfg):
         resolved = OmegaConf.to_container(config.apply(cfg, point), resolve=True, enum_to_str=True)
         assert isinstance(resolved, dict)
@@ -60,10 +61,11 @@ def members(cfg: DictConfig) -> list[Member]:
         shared |= {key: resolved[key] for key in ("scaling", "holdout", "calibrate")}
         shared |= {key: resolved[key] for key in ("device", "engine")}
         retrains = method.retrains(method.Settings(**resolved["method"]))
-        for split in cfg.splits:
-            for seed in cfg.seeds:
-                for gamma in list(cfg.levels) if retrains else [None]:
-                    found.append(_member({**shared, "split": split, "seed": seed, "gamma": gamma}))
+        levels = list(cfg.levels) if retrains else [None]
+        found += [
+            _member({**shared, "split": split, "seed": seed, "gamma": gamma})
+            for split, seed, gamma in itertools.product(cfg.splits, cfg.seeds, levels)
+        ]
     if cfg.calibrate is config.Calibrate.conformal:
         _check_rows(found, max(cfg.levels))
     return found
@@ -152,14 +154,12 @@ def _width(member: Member, memory: float) -> int:
 def _work(group: list[Member]) -> int:
     """A measure of a group's work, to start with the longest."""
     shape = _network(group[0])
-    return len(group) * group[0].split.train.x.shape[0] * (shape.columns if shape else 1)
+    rows = len(group[0].split.train.y)
+    return len(group) * rows * (shape.columns if shape else 1)
 
 
 def _shape(member: Member) -> str:
     varying = methods.get(member.kind).varying | {"name"}
     fixed = {key: value for key, value in member.config["method"].items() if key not in varying}
-    return json.dumps(
-        [fixed, member.split.train.x.shape, member.config["holdout"], member.config["gamma"]]
-        + [member.config["calibrate"], member.config["device"], member.config["engine"]],
-        sort_keys=True,
-    )
+    shared = [member.config[key] for key in ("holdout", "gamma", "calibrate", "device", "engine")]
+    return json.dumps([fixed, member.split.train.x.shape, shared], sort_keys=True)

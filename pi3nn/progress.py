@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
+from typing import Any
 
 from tqdm import tqdm
 
@@ -17,7 +18,7 @@ class Progress:
     def __init__(self, sizes: list[int]) -> None:
         self._sizes = sizes
         self._share = [0.0] * len(sizes)
-        self._bar: tqdm[None] | None = None
+        self._bar: tqdm[Any] | None = None
         if sys.stderr.isatty():
             style = "{l_bar}{bar}| {n:.0f}/{total} members [{elapsed}<{remaining}{postfix}]"
             self._bar = tqdm(total=sum(sizes), desc="training", bar_format=style, leave=False)

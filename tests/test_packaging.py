@@ -17,13 +17,25 @@ from tests.conftest import REPOSITORY
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, REPOSITORY]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "-w",
+        folder,
+        REPOSITORY,
+    ]
     subprocess.run(command, check=True)
     return next(folder.glob("*.whl"))
 
 
 @pytest.mark.slow
-def test_a_wheel_runs_from_any_folder_with_its_own_configs_and_data(wheel: Path, tmp_path: Path) -> None:
+def test_a_wheel_runs_from_any_folder_with_its_own_configs_and_data(
+    wheel: Path, tmp_path: Path
+) -> None:
     installed, elsewhere = tmp_path / "installed", tmp_path / "elsewhere"
     elsewhere.mkdir()
     with zipfile.ZipFile(wheel) as archive:

@@ -37,7 +37,13 @@ def test_keys_change_with_what_decides_the_numbers_and_with_nothing_else(tmp_pat
     same = keys()
     for neutral in (f"store={tmp_path}", "workers=1", "levels=[0.5]", "unit=run"):
         assert keys(neutral) == same
-    for decisive in ("method.l1=0.5", "method.ood=true", "protocol=released", "scaling=full", "holdout=0.1"):
+    for decisive in (
+        "method.l1=0.5",
+        "method.ood=true",
+        "protocol=released",
+        "scaling=full",
+        "holdout=0.1",
+    ):
         assert not keys(decisive) & same
     assert not keys("dataset=energy") & same
 
@@ -83,9 +89,18 @@ def test_training_rows_outside_are_exactly_as_many_as_asked(tmp_path: Path) -> N
             assert row["surplus"] == 0
 
 
-def test_a_diverging_member_is_a_record_with_its_reason_and_touches_no_other(tmp_path: Path) -> None:
+def test_a_diverging_member_is_a_record_with_its_reason_and_touches_no_other(
+    tmp_path: Path,
+) -> None:
     rates = "++sweep={method.learning_rate: [0.01, 1.0e+38]}"
-    overrides = ("dataset=yacht", "method.steps=25", "method.hidden=8", "seeds=[1]", "splits=[1]", rates)
+    overrides = (
+        "dataset=yacht",
+        "method.steps=25",
+        "method.hidden=8",
+        "seeds=[1]",
+        "splits=[1]",
+        rates,
+    )
     runner.run(composed(*overrides, f"store={tmp_path / 'both'}", "workers=1"))
     rows = {row["method.learning_rate"]: row for row in Store(tmp_path / "both").rows()}
     assert rows[1e38]["status"] == "failed"

@@ -40,7 +40,14 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert store.config("abc") == content()["config"]
     np.testing.assert_array_equal(store.predictions("abc")["test/y"], [0, 1, 2])
     assert store.rows() == [
-        {"dataset": "boston", "status": "ok", "set": "test", "gamma": 0.95, "picp": 1.0, "key": "abc"}
+        {
+            "dataset": "boston",
+            "status": "ok",
+            "set": "test",
+            "gamma": 0.95,
+            "picp": 1.0,
+            "key": "abc",
+        }
     ]
 
 

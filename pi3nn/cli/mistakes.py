@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import config, paths
@@ -113,7 +114,7 @@ def _groups() -> list[str]:
 
 
 def _walk(cfg: DictConfig, prefix: str) -> Iterator[str]:
-    for key in cfg:
+    for key in map(str, cfg):
         yield f"{prefix}{key}"
         node = cfg._get_node(key)
         if isinstance(node, DictConfig) and not node._is_none() and not node._is_missing():
@@ -122,8 +123,7 @@ def _walk(cfg: DictConfig, prefix: str) -> Iterator[str]:
 
 def _option_values(arguments: Sequence[str]) -> set[str]:
     """Words that belong to an option before them, as in ``--cfg job``."""
-    pairs = zip(arguments, arguments[1:], strict=False)
-    return {word for option, word in pairs if option.startswith("-")}
+    return {word for option, word in pairwise(arguments) if option.startswith("-")}
 
 
 def _in_hydras_words(error: Exception) -> str:

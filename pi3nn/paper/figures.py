@@ -90,7 +90,7 @@ def coverage(ax: Axes, scenarios: pd.DataFrame, gamma: float) -> Axes:
     ax.axhline(gamma, color=INSIDE, lw=1)
     place = np.arange(len(scenarios))
     ax.scatter(place, scenarios["picp"], color="black", s=18, zorder=3, label="mean of seeds")
-    names = [name for name in scenarios if name == "split" or name.startswith("method.")]
+    names = [n for n in map(str, scenarios) if n == "split" or n.startswith("method.")]
     labels = [" / ".join(f"{row[name]}" for name in names) for _, row in scenarios.iterrows()]
     every = max(1, len(labels) // 15)
     ax.set_xticks(place[::every], labels[::every], rotation=60, ha="right", fontsize=8)

@@ -14,7 +14,7 @@ STATISTICS = ("mean", "std", "best", "worst")
 
 def swept_columns(records: pd.DataFrame) -> list[str]:
     """Hyper-parameters (``method.<name>``) that differ between the rows of one method."""
-    columns = [name for name in records if name.startswith("method.")]
+    columns = [name for name in map(str, records) if name.startswith("method.")]
     groups = records.groupby(["experiment", "dataset", "method", "protocol", "calibrate"])
     return [name for name in columns if (groups[name].nunique(dropna=False) > 1).any()]
 
@@ -42,12 +42,12 @@ def statistics(units: pd.DataFrame, gamma: float) -> dict[str, float]:
     """
     picp = units["picp"].dropna()
     distance = (picp - gamma).abs().round(12)
-    best = picp[distance.idxmin()]
+    best = picp.iloc[int(distance.argmin())]
     return {
         "mean": float(picp.mean()),
         "std": float(picp.std(ddof=1)) if len(picp) > 1 else 0.0,
         "best": float(best),
-        "worst": float(picp[distance.idxmax()]),
+        "worst": float(picp.iloc[int(distance.argmax())]),
         "width": float(units.loc[units["picp"] == best, "nmpiw"].mean()),
     }
 

@@ -60,7 +60,9 @@ def test_records_are_filtered_by_any_column(ran: Path) -> None:
         (["records", "--output", "/nowhere/records.csv"], "can't write"),
     ],
 )
-def test_a_mistake_is_one_sentence_and_exit_code_2(ran: Path, arguments: list[str], words: str) -> None:
+def test_a_mistake_is_one_sentence_and_exit_code_2(
+    ran: Path, arguments: list[str], words: str
+) -> None:
     done = report(ran, *arguments)
     assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
     assert words in done.stderr

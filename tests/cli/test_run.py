@@ -11,7 +11,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-QUICK = ["dataset=boston", "splits=1", "seeds=1", "method.hidden=20", "method.steps=30", "workers=1"]
+QUICK = [
+    "dataset=boston",
+    "splits=1",
+    "seeds=1",
+    "method.hidden=20",
+    "method.steps=30",
+    "workers=1",
+]
 
 
 def pi3nn_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -93,6 +100,11 @@ def test_a_scalar_is_wrapped_in_a_multirun_too(tmp_path: Path) -> None:
 def test_the_user_may_ask_for_the_traceback(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from pi3nn.cli.run import main; main()", "levels=[1.5]"]
     done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, env={"HYDRA_FULL_ERROR": "1"}, check=False
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={"HYDRA_FULL_ERROR": "1"},
+        check=False,
     )
     assert "Traceback" in done.stderr

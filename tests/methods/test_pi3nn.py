@@ -72,7 +72,7 @@ def test_half_of_the_rows_lie_above_the_shifted_mean(trained: Trained) -> None:
 def test_bounds_leave_exactly_the_asked_number_of_rows_outside_on_each_side(
     trained: Trained,
 ) -> None:
-    x, y, _, _ = yacht()
+    x, _, _, _ = yacht()
     levels = [0.5, 0.9, 0.95, 0.99]
     lower, upper = trained.bounds(x, levels)
     for k, gamma in enumerate(levels):

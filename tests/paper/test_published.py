@@ -11,7 +11,12 @@ import pytest
 from pi3nn.paper import published
 
 PAPER = Path(__file__).resolve().parents[3] / "shared" / "paper"
-NAMES = {"PI3NN_with_OOD": "pi3nn", "PI3NN_no_OOD": "pi3nn_no_ood", "train_InD": "train", "test_OOD": "ood"}
+NAMES = {
+    "PI3NN_with_OOD": "pi3nn",
+    "PI3NN_no_OOD": "pi3nn_no_ood",
+    "train_InD": "train",
+    "test_OOD": "ood",
+}
 
 
 def rows(name: str) -> Iterator[dict[str, str]]:

@@ -11,7 +11,8 @@ CELL = Cell("Table 1", "0.95", True, None)
 
 
 @pytest.mark.parametrize(
-    ("ours", "expected"), [(0.9452, EQUAL), (0.9549, EQUAL), (0.93, WITHIN), (0.97, WITHIN), (0.92, DIFFERS)]
+    ("ours", "expected"),
+    [(0.9452, EQUAL), (0.9549, EQUAL), (0.93, WITHIN), (0.97, WITHIN), (0.92, DIFFERS)],
 )
 def test_a_number_is_equal_within_or_different(ours: float, expected: str) -> None:
     assert verdict(ours, CELL, 0.025) == expected
