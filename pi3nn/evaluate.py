@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pi3nn import conformal, methods, metrics
+from pi3nn import intervals, methods, metrics
 from pi3nn.plan import Member
 
 Array = NDArray[np.float64]
@@ -43,33 +43,28 @@ def evaluate(
     method, settings = methods.get(member.kind), member.settings
     sets = by_set(predictions)
     fit_scalars = {name: np.array([value]) for name, value in scalars.items()}
-    train = sets["train"]
-    coefficients = method.calibrate(train, train["y"], fit_scalars, levels, settings)
-    bounds = {
-        name: method.bounds(outputs, fit_scalars, coefficients, levels, settings)
-        for name, outputs in sets.items()
-    }
-    crossed = {name: metrics.crossings(lower, upper) for name, (lower, upper) in bounds.items()}
-    if method.swaps:
-        bounds = {name: (np.minimum(*pair), np.maximum(*pair)) for name, pair in bounds.items()}
-    if member.config["calibrate"] == "conformal":
-        offset = conformal.offsets(*bounds["held_out"], sets["held_out"]["y"], levels)
-        coefficients = {**coefficients, "offset": offset}
-        shift = offset[:, :, None]
-        bounds = {name: (lower - shift, upper + shift) for name, (lower, upper) in bounds.items()}
-    found, intervals = [], {}
+    coefficients = intervals.calibrated(
+        method, sets, fit_scalars, levels, settings, member.config["calibrate"]
+    )
+    bounds, crossed = {}, {}
+    for name, outputs in sets.items():
+        lower, upper, crossed[name] = intervals.bounds(
+            method, outputs, fit_scalars, coefficients, levels, settings
+        )
+        bounds[name] = lower, upper
+    found, kept = [], {}
     for k, gamma in enumerate(levels):
         widths = {name: (upper - lower)[0, k] for name, (lower, upper) in bounds.items()}
         for name, (lower, upper) in bounds.items():
-            intervals[f"{name}/lower@{gamma}"] = lower[0, k].astype(np.float32)
-            intervals[f"{name}/upper@{gamma}"] = upper[0, k].astype(np.float32)
+            kept[f"{name}/lower@{gamma}"] = lower[0, k].astype(np.float32)
+            kept[f"{name}/upper@{gamma}"] = upper[0, k].astype(np.float32)
             record = {"set": name, "gamma": gamma, "crossed": int(crossed[name][0, k])}
             record |= _interval_metrics(sets[name], lower[0, k], upper[0, k], gamma, scalars)
             record |= _confidence(widths, name)
             record |= {key: float(value[0, k]) for key, value in coefficients.items()}
             record |= {"nu": scalars.get("nu")}
             found.append({key: _plain(value) for key, value in record.items()})
-    return found, intervals
+    return found, kept
 
 
 def by_set(predictions: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Array]]:

@@ -1,0 +1,60 @@
+"""From what the networks said to bounds: the one way, for runs, estimators and saved models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pi3nn import conformal, metrics
+from pi3nn.methods.base import Coefficients, Method, Outputs
+
+Array = NDArray[np.float64]
+
+
+def calibrated(
+    method: Method,
+    sets: Mapping[str, Outputs],
+    scalars: Coefficients,
+    levels: Sequence[float],
+    settings: Any,
+    calibrate: str,
+) -> Coefficients:
+    """Coefficients ``(M, K)`` of the intervals at each level.
+
+    Parameters
+    ----------
+    sets
+        Outputs and ``y``, each ``(M, N)``, on the rows ``train`` and, for ``calibrate=conformal``,
+        ``held_out``.
+    scalars
+        The numbers ``(M,)`` that came with the fit.
+    """
+    train = sets["train"]
+    coefficients = method.calibrate(train, train["y"], scalars, levels, settings)
+    if calibrate == "none":
+        return coefficients
+    held = sets["held_out"]
+    lower, upper, _ = bounds(method, held, scalars, coefficients, levels, settings)
+    return {**coefficients, "offset": conformal.offsets(lower, upper, held["y"], levels)}
+
+
+def bounds(
+    method: Method,
+    outputs: Outputs,
+    scalars: Coefficients,
+    coefficients: Coefficients,
+    levels: Sequence[float],
+    settings: Any,
+) -> tuple[Array, Array, NDArray[np.int64]]:
+    """Lower and upper bounds ``(M, K, N)``, and how many had crossed, ``(M, K)``."""
+    lower, upper = method.bounds(outputs, scalars, coefficients, levels, settings)
+    crossed = metrics.crossings(lower, upper)
+    if method.swaps:
+        lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
+    if "offset" in coefficients:
+        offset = coefficients["offset"][:, :, None]
+        lower, upper = lower - offset, upper + offset
+    return lower, upper, crossed
