@@ -74,6 +74,8 @@ class Run:
     engine: Engine = MISSING
     workers: int = MISSING
     memory: float = MISSING
+    plan: bool = MISSING
+    force: bool = MISSING
 
 
 def register() -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +24,42 @@ from pi3nn.evaluate import by_set, evaluate
 from pi3nn.methods.base import Fitted
 from pi3nn.plan import Member
 from pi3nn.progress import Progress
-from pi3nn.store import Arrays, Store
+from pi3nn.store import Arrays, Store, StoreError
 
+Levels = Mapping[str, Sequence[float]]  # by the key of a member
 Report = Callable[[int, float, float], None]  # number of the stack, share done, mean loss
+Failures = dict[str, Exception]  # by the key of a member
+
+
+@dataclass(frozen=True)
+class How:
+    """What members are trained with.
+
+    Attributes
+    ----------
+    workers, memory
+        Processes (0: one per core), and what all of them together may take, in GB.
+    force
+        Train what is stored, too.
+    quiet
+        Show no progress.
+    stop
+        Training ends, as by Ctrl-C, when this file appears.
+    """
+
+    workers: int = 0
+    memory: float = 2.0
+    force: bool = False
+    quiet: bool = False
+    stop: Path | None = None
+
+    @property
+    def processes(self) -> int:
+        return self.workers or len(os.sched_getaffinity(0))
+
+    def check_stop(self) -> None:
+        if self.stop is not None and self.stop.exists():
+            raise KeyboardInterrupt
 
 
 def run(cfg: DictConfig) -> tuple[list[Member], int]:
@@ -34,27 +71,40 @@ def run(cfg: DictConfig) -> tuple[list[Member], int]:
         All members of the run in order, and how many of them were trained just now.
     """
     members = plan.members(cfg)
-    _check_device(cfg.device)
-    return members, ensure(members, Store(cfg.store), list(cfg.levels), cfg.workers, cfg.memory)
+    check_device(cfg.device)
+    levels = {member.key: list(cfg.levels) for member in members}
+    how = How(cfg.workers, cfg.memory, cfg.force)
+    return members, ensure(members, Store(cfg.store), levels, how)
 
 
 def ensure(
-    members: Sequence[Member], store: Store, levels: list[float], workers: int, memory: float
+    members: Sequence[Member],
+    store: Store,
+    levels: Levels,
+    how: How,
+    failures: Failures | None = None,
 ) -> int:
     """Train the members that are not stored, add levels to those that are; return how many were.
 
-    `workers` is a number of processes, 0 for one per core; `memory` is for all of them, in GB.
+    A stack that fails ends it all, unless `failures` is given: then its members and the reason are
+    noted there, and the others go on. Only a store that can't be written ends it in any case.
     """
-    workers = workers or len(os.sched_getaffinity(0))
-    missing = [member for member in members if member.key not in store]
+    missing = left(members, store, how)
     if missing:
-        _train_all(plan.stacks(missing, workers, memory), store, levels, workers)
+        _train_all(missing, len(members) - len(missing), store, levels, how, failures)
     for member in members:
-        _add_levels(member, store, levels)
+        if failures is None or member.key not in failures:
+            _add_levels(member, store, levels[member.key])
     return len(missing)
 
 
-def _check_device(device: str) -> None:
+def left(members: Sequence[Member], store: Store, how: How) -> list[Member]:
+    """The members to train: those not stored, or all."""
+    return [member for member in members if how.force or member.key not in store]
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that torch can't use."""
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
@@ -90,68 +140,151 @@ def _judge(
 # --- workers -------------------------------------------------------------------------------------
 
 
-def _train_all(stacks: list[list[Member]], store: Store, levels: list[float], workers: int) -> None:
+def _train_all(
+    missing: list[Member],
+    stored: int,
+    store: Store,
+    levels: Levels,
+    how: How,
+    failures: Failures | None,
+) -> None:
     provenance.facts()  # once, before the workers inherit it
     torch.set_num_threads(1)  # two threads in one small-matrix loop wait for each other
-    with Progress([len(stack) for stack in stacks]) as progress:
-        if min(workers, len(stacks)) == 1:
-            for number, members in enumerate(stacks):
-                _train_stack(number, members, store, levels, progress.update)
+    stacks = plan.stacks(missing, how.processes, how.memory)
+    workers = min(how.processes, len(stacks))
+
+    def note(number: int, error: Exception) -> None:
+        if failures is None or isinstance(error, StoreError):
+            raise error
+        failures.update(dict.fromkeys((member.key for member in stacks[number]), error))
+
+    with Progress([len(stack) for stack in stacks], stored, how.quiet) as progress:
+        if workers == 1:
+            _train_here(stacks, store, levels, how, progress, note)
         else:
-            _train_in_processes(stacks, store, levels, min(workers, len(stacks)), progress)
+            _train_in_processes(stacks, store, levels, workers, how, progress, note)
+
+
+Note = Callable[[int, Exception], None]  # number of the stack, why it failed
+
+
+def _train_here(
+    stacks: list[list[Member]],
+    store: Store,
+    levels: Levels,
+    how: How,
+    progress: Progress,
+    note: Note,
+) -> None:
+    def report(number: int, share: float, loss: float) -> None:
+        how.check_stop()
+        progress.update(number, share, loss)
+
+    for number, members in enumerate(stacks):
+        how.check_stop()
+        try:
+            _train_stack(number, members, store, levels, how.force, report)
+        except Exception as error:
+            note(number, error)
 
 
 _events: Any = None  # in a worker: where its progress goes
+_stopped: Any = None  # in a worker: whether to end
 
 
-def _start_worker(events: Any) -> None:
-    global _events
-    _events = events
+class _StoppedError(Exception):
+    """The parent wants no more; what a stack has not stored is given up."""
+
+
+def _start_worker(events: Any, stopped: Any, parent: int) -> None:
+    global _events, _stopped
+    _events, _stopped = events, stopped
+    # Ctrl-C and a cluster's warnings reach every process of the group; the parent acts on them.
+    for name in (signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(name, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     torch.set_num_threads(1)
 
 
-def _work(number: int, members: list[Member], store: Store, levels: list[float]) -> None:
+def _end_with(parent: int) -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+def _work(number: int, members: list[Member], store: Store, levels: Levels, force: bool) -> None:
     def report(number: int, share: float, loss: float) -> None:
+        if _stopped.is_set():
+            raise _StoppedError
         _events.put((number, share, loss))
 
-    _train_stack(number, members, store, levels, report)
+    if not _stopped.is_set():
+        _train_stack(number, members, store, levels, force, report)
 
 
 def _train_in_processes(
-    stacks: list[list[Member]], store: Store, levels: list[float], workers: int, progress: Progress
+    stacks: list[list[Member]],
+    store: Store,
+    levels: Levels,
+    workers: int,
+    how: How,
+    progress: Progress,
+    note: Note,
 ) -> None:
     # Forked workers have torch and the data already; nothing has started a thread before.
     context = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")
-    events = context.SimpleQueue()
-    with ProcessPoolExecutor(workers, context, _start_worker, (events,)) as pool:
-        futures = [pool.submit(_work, i, stack, store, levels) for i, stack in enumerate(stacks)]
+    events, stopped = context.SimpleQueue(), context.Event()
+    with ProcessPoolExecutor(
+        workers, context, _start_worker, (events, stopped, os.getpid())
+    ) as pool:
         try:
-            _watch(futures, events, progress)
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until workers ignore it
+            try:
+                futures = [
+                    pool.submit(_work, number, members, store, levels, how.force)
+                    for number, members in enumerate(stacks)
+                ]
+            finally:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            _watch(futures, events, how, progress, note)
         except BaseException:
+            stopped.set()
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def _watch(futures: list[Future[None]], events: Any, progress: Progress) -> None:
-    while not all(future.done() for future in futures):
+def _watch(
+    futures: list[Future[None]], events: Any, how: How, progress: Progress, note: Note
+) -> None:
+    pending = dict(enumerate(futures))
+    while pending:
+        how.check_stop()
         while not events.empty():
             progress.update(*events.get())
         time.sleep(0.05)
-        for future in futures:
-            if future.done() and (error := future.exception()):
-                if isinstance(error, BrokenProcessPool):
-                    raise UserError(
-                        "a worker process was killed (out of memory?): what is stored is kept; "
-                        "start the same command again, with a smaller workers= if memory is short"
-                    ) from error
-                raise error
+        for number in [number for number, future in pending.items() if future.done()]:
+            error = pending.pop(number).exception()
+            if isinstance(error, BrokenProcessPool):
+                error = UserError(
+                    "a worker process was killed (out of memory?): what is stored is kept; "
+                    "start the same command again, with a smaller workers= if memory is short"
+                )
+            if isinstance(error, Exception):
+                note(number, error)
 
 
 # --- one stack -----------------------------------------------------------------------------------
 
 
 def _train_stack(
-    number: int, members: Sequence[Member], store: Store, levels: list[float], report: Report
+    number: int,
+    members: Sequence[Member],
+    store: Store,
+    levels: Levels,
+    force: bool,
+    report: Report,
 ) -> None:
     """Train one stack, evaluate its members and store them."""
     started, clock = time.time(), time.perf_counter()
@@ -165,10 +298,10 @@ def _train_stack(
         scalars = prepared[m].scalars | {k: float(v[m]) for k, v in fitted.scalars.items()}
         labels = _labels(member, fitted.failures.get(m, ""), seconds)
         result: dict[str, Any] = {"member": labels, "scalars": scalars, "records": []}
-        _judge(member, arrays[m], result, levels if gamma is None else [gamma])
+        _judge(member, arrays[m], result, levels[member.key] if gamma is None else [gamma])
         weights = {name: values[m].cpu().numpy() for name, values in fitted.state().items()}
         origin = {**provenance.facts(), "started": started, "stack": len(members)}
-        store.write(member.key, member.config, result, arrays[m], weights, origin)
+        store.write(member.key, member.config, result, arrays[m], weights, origin, force)
     report(number, 1.0, float("nan"))
 
 

@@ -34,7 +34,12 @@ from pi3nn.errors import UserError
 Arrays = dict[str, NDArray[Any]]
 _DONE = "DONE"
 _TEMPORARY = ".tmp-"
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where it is built in
 _STALE_SECONDS = 24 * 3600  # a temporary folder of another machine is given a day
+
+
+class StoreError(UserError):
+    """The store can't be written: nothing that is still to be trained could be kept."""
 
 
 class Store:
@@ -60,9 +65,10 @@ class Store:
         predictions: Arrays,
         weights: Arrays,
         provenance: dict[str, Any],
+        force: bool = False,
     ) -> None:
-        """Store one member, whole or not at all."""
-        temporary = self.root / f"{_TEMPORARY}{key}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        """Store one member, whole or not at all; `force`: in place of the one that is there."""
+        temporary = self.root / _temporary_name(key)
         with _clear_errors(self.root):
             try:
                 temporary.mkdir(parents=True)
@@ -72,14 +78,16 @@ class Store:
                 _write_arrays(temporary / "predictions.npz", predictions)
                 _write_arrays(temporary / "weights.npz", weights)
                 _write_text(temporary / _DONE, "")
-                self._put_in_place(temporary, key)
+                self._put_in_place(temporary, key, force)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
 
-    def _put_in_place(self, temporary: Path, key: str) -> None:
+    def _put_in_place(self, temporary: Path, key: str, force: bool) -> None:
         place = self.root / key
-        if place.exists() and key not in self:
-            shutil.rmtree(place)  # left by something that was not us
+        if place.exists() and (force or key not in self):  # the latter: left by something not us
+            old = temporary.with_name(_temporary_name(key))
+            place.rename(old)
+            shutil.rmtree(old)
         try:
             temporary.rename(place)
         except OSError as error:
@@ -104,8 +112,13 @@ class Store:
             _replace(folder / "records.json", lambda path: _write_text(path, json.dumps(result)))
 
     def config(self, key: str) -> dict[str, Any]:
-        config: dict[str, Any] = yaml.safe_load((self.root / key / "config.yaml").read_text())
+        text = (self.root / key / "config.yaml").read_text()
+        config: dict[str, Any] = yaml.load(text, Loader=_Loader)
         return config
+
+    def provenance(self, key: str) -> dict[str, Any]:
+        facts: dict[str, Any] = json.loads((self.root / key / "provenance.json").read_text())
+        return facts
 
     def predictions(self, key: str) -> Arrays:
         """Arrays ``(N,)`` by name: ``<set>/y``, ``<set>/<output>``, ``<set>/lower@<level>``."""
@@ -174,11 +187,15 @@ def _clear_errors(root: Path) -> Iterator[None]:
     except OSError as error:
         what = os.strerror(error.errno).lower() if error.errno else str(error)
         do = advice.get(error.errno or 0, "choose another folder with store=")
-        raise UserError(f"can't write to the store {root}: {what}; {do}") from error
+        raise StoreError(f"can't write to the store {root}: {what}; {do}") from error
+
+
+def _temporary_name(name: str) -> str:
+    return f"{_TEMPORARY}{name}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
 def _replace(place: Path, write: Callable[[Path], None]) -> None:
-    temporary = place.with_name(f"{_TEMPORARY}{place.name}-{os.getpid()}-{uuid.uuid4().hex[:8]}")
+    temporary = place.with_name(_temporary_name(place.name))
     try:
         write(temporary)
         temporary.replace(place)
