@@ -18,7 +18,7 @@ from pi3nn.errors import UserError
 from pi3nn.native.build import Rule, Task, Unavailable, library
 
 ENGINES = ("auto", "native", "torch")
-_SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
+_REAL = {torch.float32: "float", torch.float64: "double"}
 
 
 class Layout(Protocol):
@@ -70,7 +70,7 @@ def kernel_for(
 def _check_covered(shape: Layout, dtype: torch.dtype, device: torch.device) -> None:
     if device.type != "cpu":
         raise Unavailable(f"the native engine runs on the CPU, not on {device.type}")
-    if dtype not in _SUFFIX:
+    if dtype not in _REAL:
         raise Unavailable(f"the native engine computes in float32 or float64, not in {dtype}")
     if shape.layers != 1:
         raise Unavailable(
@@ -92,11 +92,11 @@ class Kernel:
     """
 
     def __init__(self, shape: Layout, dtype: torch.dtype) -> None:
-        loaded, suffix = library(), _SUFFIX[dtype]
+        loaded = library(_REAL[dtype])
         self.dtype = dtype
         self._outputs = shape.outputs
         self._forward, self._backward, self._mean_square, self._optimise = (
-            getattr(loaded, f"pi3nn_{name}_{suffix}")
+            getattr(loaded, f"pi3nn_{name}")
             for name in ("forward", "backward", "mean_square", "optimise")
         )
         self._task = Task(

@@ -21,9 +21,9 @@ from pi3nn import paths
 
 SOURCE = Path(__file__).with_name("kernel.cpp")
 
-FLAGS = ["-O3", "-std=gnu++17", "-fPIC", "-shared", "-fvisibility=hidden"]
+FLAGS = ["-O2", "-std=gnu++17", "-fPIC", "-shared", "-fvisibility=hidden"]
 # What else makes it fast without giving up NaN, infinity or the order of sums.
-FLAGS += ["-fno-math-errno", "-fno-trapping-math"]
+FLAGS += ["-fno-math-errno", "-fno-trapping-math", "-fvect-cost-model=dynamic"]
 MACHINE: list[list[str]] = [["-march=native"], ["-mcpu=native"], []]
 """How compilers are told to use all of this processor; the first that works is taken."""
 
@@ -61,8 +61,8 @@ class Rule(ctypes.Structure):
     )
 
 
-def library() -> ctypes.CDLL:
-    """The kernel, built if it has not been yet.
+def library(real: str) -> ctypes.CDLL:
+    """The kernel for `float` or `double`, built if it has not been yet.
 
     Raises
     ------
@@ -70,26 +70,26 @@ def library() -> ctypes.CDLL:
         With the reason: no compiler, a folder that others may write to, a failed build. A process
         tries once.
     """
-    found = _attempt()
+    found = _attempt(real)
     if isinstance(found, Unavailable):
         raise found
     return found
 
 
 @functools.cache
-def _attempt() -> ctypes.CDLL | Unavailable:
+def _attempt(real: str) -> ctypes.CDLL | Unavailable:
     try:
-        return _load()
+        return _load(real)
     except Unavailable as reason:
         return reason
 
 
-def _load() -> ctypes.CDLL:
+def _load(real: str) -> ctypes.CDLL:
     compiler = _compiler()
     folder = _own_folder(paths.cache() / "native")
-    path = folder / f"kernel-{_fingerprint(compiler)}.so"
+    path = folder / f"kernel-{real}-{_fingerprint(compiler)}.so"
     if not path.exists():
-        _build(compiler, path)
+        _build([*compiler, *FLAGS, f"-DREAL={real}"], path)
     _check_owner(path)
     try:
         loaded = ctypes.CDLL(str(path))
@@ -158,13 +158,13 @@ def _check_owner(path: Path) -> None:
         raise Unavailable(f"{path} can be written by other users")
 
 
-def _build(compiler: list[str], path: Path) -> None:
+def _build(command: list[str], path: Path) -> None:
     """Compile under a temporary name and rename: a file of the final name is always whole."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="build-") as folder:
         made = Path(folder) / path.name
         for i, machine in enumerate(MACHINE):
             try:
-                _run([*compiler, *FLAGS, *machine, str(SOURCE), "-o", str(made)])
+                _run([*command, *machine, str(SOURCE), "-o", str(made)])
                 break
             except Unavailable:
                 if i == len(MACHINE) - 1:
@@ -181,8 +181,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
         "mean_square": [pointer, pointer, pointer, ctypes.c_double, pointer, pointer],
         "optimise": [pointer] * 2,
     }
-    for dtype in ("f32", "f64"):
-        for name, types in arguments.items():
-            function = getattr(loaded, f"pi3nn_{name}_{dtype}")
-            function.argtypes = types
-            function.restype = ctypes.c_int64
+    for name, types in arguments.items():
+        function = getattr(loaded, f"pi3nn_{name}")
+        function.argtypes = types
+        function.restype = ctypes.c_int64

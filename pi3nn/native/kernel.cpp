@@ -26,6 +26,14 @@
 #define REGISTER_ROWS 4
 #endif
 
+// What must be part of its caller, for its arrays to be registers.
+#define INLINE __attribute__((always_inline)) inline
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
 namespace {
 
 constexpr int TILE = 8;              // rows that are taken at a time
@@ -263,10 +271,10 @@ template <class T> struct Packed {
   }
 };
 
-// The rows of one tile: where they are, and their masks.
+// The rows of one tile: where they are, and their masks, padded to whole vectors.
 template <class T> struct Tile {
   const T* rows[TILE];
-  const T* masks[TILE];
+  const T* masks;  // (TILE, width)
   int count;
 };
 
@@ -281,65 +289,85 @@ inline bool within(const Task& t) {
 // The rows that a task gathers, tile by tile.
 template <class T> struct Source {
   const Task& t;
+  int64_t width;
   Buffer<T> zeros;  // stands in for the rows of the last tile that do not exist
+  Buffer<T> masks;
 
   explicit Source(const Task& task)
-      : t(task), zeros(task.inputs > task.hidden ? task.inputs : task.hidden) {}
+      : t(task), width(rounded_up(t.hidden, LANES<T>)), zeros(t.inputs),
+        masks(t.masks ? TILE * width : 0) {}
 
   int64_t place(int64_t m, int64_t row) const {
     return m * t.height + (t.index ? t.index[m * t.rows + row] : row);
   }
-  Tile<T> tile(int64_t m, int64_t first) const {
-    const T *x = static_cast<const T*>(t.x), *masks = static_cast<const T*>(t.masks);
+  // The tile is good until the next one is asked for.
+  Tile<T> tile(int64_t m, int64_t first) {
     Tile<T> tile;
     tile.count = t.rows - first < TILE ? t.rows - first : TILE;
-    for (int r = 0; r < TILE; ++r) {
-      const bool real = r < tile.count;
-      tile.rows[r] = real ? x + place(m, first + r) * t.inputs : static_cast<const T*>(zeros);
-      tile.masks[r] = real && masks ? masks + (m * t.rows + first + r) * t.hidden
+    for (int r = 0; r < TILE; ++r)
+      tile.rows[r] = r < tile.count ? static_cast<const T*>(t.x) + place(m, first + r) * t.inputs
                                     : static_cast<const T*>(zeros);
+    if (t.masks) {
+      if (tile.count < TILE) masks.clear();
+      const T* from = static_cast<const T*>(t.masks) + (m * t.rows + first) * t.hidden;
+      for (int r = 0; r < tile.count; ++r)
+        std::memcpy(masks + r * width, from + r * t.hidden, t.hidden * sizeof(T));
     }
+    tile.masks = masks;
     return tile;
   }
 };
 
 // Hidden units of ROWS rows and NV vectors of units, from `unit` on.
 template <class T, class A, int NV>
-inline void hidden_block(const Packed<T>& net, const T* const* rows, int64_t unit,
+INLINE void hidden_block(const Packed<T>& net, const T* const* rows, int64_t unit,
                          Vec<T> (&h)[ROWS][NV]) {
   const int64_t width = net.width;
   const T* w = net.w1 + unit;
+  UNROLL
   for (int r = 0; r < ROWS; ++r)
+    UNROLL
     for (int j = 0; j < NV; ++j) h[r][j] = load<T>(net.b1 + unit + j * LANES<T>);
   for (int64_t d = 0; d < net.D; ++d, w += width) {
     Vec<T> kernel[NV];
+    UNROLL
     for (int j = 0; j < NV; ++j) kernel[j] = load<T>(w + j * LANES<T>);
+    UNROLL
     for (int r = 0; r < ROWS; ++r)
+      UNROLL
       for (int j = 0; j < NV; ++j) h[r][j] += rows[r][d] * kernel[j];
   }
+  UNROLL
   for (int r = 0; r < ROWS; ++r)
+    UNROLL
     for (int j = 0; j < NV; ++j) h[r][j] = A::template value<T>(h[r][j]);
 }
 
 // Add the block's part of the outputs to `out`, one vector per row and output. With `keep`, store
 // the hidden units there, (TILE, width).
 template <class T, class A, bool MASK, int NV>
-inline void forward_block(const Packed<T>& net, const Tile<T>& tile, int64_t unit, Vec<T>* out,
+INLINE void forward_block(const Packed<T>& net, const Tile<T>& tile, int64_t unit, Vec<T>* out,
                           T* keep) {
+  UNROLL
   for (int first = 0; first < TILE; first += ROWS) {
     Vec<T> h[ROWS][NV];
     hidden_block<T, A, NV>(net, tile.rows + first, unit, h);
+    UNROLL
     for (int r = 0; r < ROWS; ++r)
+      UNROLL
       for (int j = 0; j < NV; ++j) {
         const int64_t at = unit + j * LANES<T>;
         if (keep) store<T>(keep + (first + r) * net.width + at, h[r][j]);
-        if (MASK) h[r][j] *= load_part<T>(tile.masks[first + r] + at, net.H - at);
+        if (MASK) h[r][j] *= load<T>(tile.masks + (first + r) * net.width + at);
       }
     for (int64_t o = 0; o < net.O; ++o) {
       Vec<T> kernel[NV];
+      UNROLL
       for (int j = 0; j < NV; ++j) kernel[j] = load<T>(net.w2 + o * net.width + unit + j * LANES<T>);
+      UNROLL
       for (int r = 0; r < ROWS; ++r) {
         Vec<T> s = out[o * TILE + first + r];
+        UNROLL
         for (int j = 0; j < NV; ++j) s += h[r][j] * kernel[j];
         out[o * TILE + first + r] = s;
       }
@@ -349,43 +377,51 @@ inline void forward_block(const Packed<T>& net, const Tile<T>& tile, int64_t uni
 
 // Outputs z (TILE, O) of a tile.
 template <class T, class A, bool MASK>
-inline void forward_tile(const Packed<T>& net, const Tile<T>& tile, Vec<T>* out, T* keep, T* z) {
+INLINE void forward_tile(const Packed<T>& net, const Tile<T>& tile, Vec<T>* out, T* keep, T* z) {
   for (int64_t i = 0; i < net.O * TILE; ++i) out[i] = Vec<T>{};
   int64_t unit = 0;
   for (; unit + 2 * LANES<T> <= net.width; unit += 2 * LANES<T>)
     forward_block<T, A, MASK, 2>(net, tile, unit, out, keep);
   if (unit < net.width) forward_block<T, A, MASK, 1>(net, tile, unit, out, keep);
   for (int64_t o = 0; o < net.O; ++o)
+    UNROLL
     for (int r = 0; r < TILE; ++r) z[r * net.O + o] = net.b2[o] + sum<T>(out[o * TILE + r]);
 }
 
 // Add the gradients of the block's parameters, given those of the outputs, g (TILE, O). The hidden
 // units are read from `kept`, or computed again if it is null.
 template <class T, class A, bool MASK, int NV>
-inline void backward_block(const Packed<T>& net, const Tile<T>& tile, int64_t unit, const T* kept,
+INLINE void backward_block(const Packed<T>& net, const Tile<T>& tile, int64_t unit, const T* kept,
                            const T* g, Packed<T>& grad) {
   const int64_t width = net.width, O = net.O;
+  UNROLL
   for (int first = 0; first < TILE; first += ROWS) {
     const T* const* rows = tile.rows + first;
     const T* gz = g + first * O;
     Vec<T> h[ROWS][NV];
     if (kept) {
+      UNROLL
       for (int r = 0; r < ROWS; ++r)
+        UNROLL
         for (int j = 0; j < NV; ++j) h[r][j] = load<T>(kept + (first + r) * width + unit + j * LANES<T>);
     } else {
       hidden_block<T, A, NV>(net, rows, unit, h);
     }
+    UNROLL
     for (int j = 0; j < NV; ++j) {
       const int64_t at = unit + j * LANES<T>;
       Vec<T> mask[ROWS];
       if (MASK)
-        for (int r = 0; r < ROWS; ++r) mask[r] = load_part<T>(tile.masks[first + r] + at, net.H - at);
+        UNROLL
+        for (int r = 0; r < ROWS; ++r) mask[r] = load<T>(tile.masks + (first + r) * width + at);
       for (int64_t o = 0; o < O; ++o) {
         Vec<T> s = load<T>(grad.w2 + o * width + at);
+        UNROLL
         for (int r = 0; r < ROWS; ++r) s += gz[r * O + o] * (MASK ? h[r][j] * mask[r] : h[r][j]);
         store<T>(grad.w2 + o * width + at, s);
       }
       Vec<T> bias = load<T>(grad.b1 + at);
+      UNROLL
       for (int r = 0; r < ROWS; ++r) {
         Vec<T> s = gz[r * O] * load<T>(net.w2 + at);
         for (int64_t o = 1; o < O; ++o) s += gz[r * O + o] * load<T>(net.w2 + o * width + at);
@@ -398,17 +434,22 @@ inline void backward_block(const Packed<T>& net, const Tile<T>& tile, int64_t un
     T* w = grad.w1 + unit;
     for (int64_t d = 0; d < net.D; ++d, w += width) {
       Vec<T> s[NV];
+      UNROLL
       for (int j = 0; j < NV; ++j) s[j] = load<T>(w + j * LANES<T>);
+      UNROLL
       for (int r = 0; r < ROWS; ++r)
+        UNROLL
         for (int j = 0; j < NV; ++j) s[j] += rows[r][d] * h[r][j];
+      UNROLL
       for (int j = 0; j < NV; ++j) store<T>(w + j * LANES<T>, s[j]);
     }
   }
 }
 
 template <class T, class A, bool MASK>
-inline void backward_tile(const Packed<T>& net, const Tile<T>& tile, const T* kept, const T* g,
+INLINE void backward_tile(const Packed<T>& net, const Tile<T>& tile, const T* kept, const T* g,
                           Packed<T>& grad) {
+  UNROLL
   for (int r = 0; r < TILE; ++r)
     for (int64_t o = 0; o < net.O; ++o) grad.b2[o] += g[r * net.O + o];
   int64_t unit = 0;
@@ -459,6 +500,23 @@ template <class T, class A, bool MASK> void backward(const Task& t, const T* gz,
   }
 }
 
+// Turn outputs z (TILE) into what they stand for; `slope` is the derivative.
+template <class T> inline void head(T floor, T* z, T* slope) {
+  for (int r = 0; r < TILE; ++r) slope[r] = 1;
+  if (floor > 0) {
+    for (int r = 0; r < TILE; ++r) {
+      const T value = std::sqrt(z[r] * z[r] + floor);
+      slope[r] = z[r] / value;
+      z[r] = value;
+    }
+  } else if (floor == 0) {
+    for (int r = 0; r < TILE; ++r) {
+      slope[r] = T((z[r] > 0) - (z[r] < 0));
+      z[r] = std::fabs(z[r]);
+    }
+  }
+}
+
 // The weighted mean square of z - y and its gradient, in one pass. If `floor` is not negative, z
 // stands for sqrt(z^2 + floor), or |z|.
 template <class T, class A, bool MASK>
@@ -473,25 +531,20 @@ void mean_square(const Task& t, const T* y, const T* weights, T floor, T* loss, 
     grad.clear();
     T total = 0, squares = 0;
     for (int64_t row = 0; row < t.rows; ++row) total += weights[source.place(m, row)];
+    const T scale = 2 / total;
     for (int64_t first = 0; first < t.rows; first += TILE) {
       const Tile<T> tile = source.tile(m, first);
-      T w[TILE] = {}, z[TILE], g[TILE] = {};
-      for (int r = 0; r < tile.count; ++r) w[r] = weights[source.place(m, first + r)];
-      if (!any<T>(w, tile.count)) continue;
-      forward_tile<T, A, MASK>(net, tile, out, kept, z);
+      T w[TILE] = {}, target[TILE] = {}, z[TILE], slope[TILE], error[TILE], g[TILE];
       for (int r = 0; r < tile.count; ++r) {
-        T value = z[r], slope = 1;
-        if (floor > 0) {
-          value = std::sqrt(z[r] * z[r] + floor);
-          slope = z[r] / value;
-        } else if (floor == 0) {
-          value = std::fabs(z[r]);
-          slope = T((z[r] > 0) - (z[r] < 0));
-        }
-        const T error = value - y[source.place(m, first + r)];
-        squares += w[r] * (error * error);
-        g[r] = 2 * w[r] * error * slope / total;
+        const int64_t place = source.place(m, first + r);
+        w[r] = weights[place], target[r] = y[place];
       }
+      if (!any<T>(w, TILE)) continue;
+      forward_tile<T, A, MASK>(net, tile, out, kept, z);
+      head<T>(floor, z, slope);
+      for (int r = 0; r < TILE; ++r) error[r] = z[r] - target[r];
+      for (int r = 0; r < TILE; ++r) g[r] = scale * w[r] * error[r] * slope[r];
+      for (int r = 0; r < TILE; ++r) squares += w[r] * (error[r] * error[r]);
       backward_tile<T, A, MASK>(net, tile, kept, g, grad);
     }
     loss[m] = squares / total;
@@ -604,35 +657,36 @@ void mean_square(const Task& t, const T* y, const T* w, T floor, T* loss, T* g) 
 
 }  // namespace
 
-// All but the last return 0, or 1 if an index is not that of a row.
-#define PUBLIC __attribute__((visibility("default")))
-#define EXPORT(T, SUFFIX)                                                                          \
-  PUBLIC int64_t pi3nn_forward_##SUFFIX(const Task* t, T* z) {                                     \
-    if (!within(*t)) return 1;                                                                     \
-    FlushDenormals flush;                                                                          \
-    t->tanh ? forward<T, Tanh>(*t, z) : forward<T, Relu>(*t, z);                                   \
-    return 0;                                                                                      \
-  }                                                                                                \
-  PUBLIC int64_t pi3nn_backward_##SUFFIX(const Task* t, const T* gz, T* g) {                       \
-    if (!within(*t)) return 1;                                                                     \
-    FlushDenormals flush;                                                                          \
-    t->tanh ? backward<T, Tanh>(*t, gz, g) : backward<T, Relu>(*t, gz, g);                         \
-    return 0;                                                                                      \
-  }                                                                                                \
-  PUBLIC int64_t pi3nn_mean_square_##SUFFIX(const Task* t, const T* y, const T* w, double floor,   \
-                                            T* loss, T* g) {                                       \
-    if (!within(*t)) return 1;                                                                     \
-    FlushDenormals flush;                                                                          \
-    t->tanh ? mean_square<T, Tanh>(*t, y, w, T(floor), loss, g)                                    \
-            : mean_square<T, Relu>(*t, y, w, T(floor), loss, g);                                   \
-    return 0;                                                                                      \
-  }                                                                                                \
-  PUBLIC int64_t pi3nn_optimise_##SUFFIX(const Rule* k, T* loss) {                                 \
-    FlushDenormals flush;                                                                          \
-    return optimise<T>(*k, loss);                                                                  \
-  }
-
+// The functions of the library, for the type that it is built for. All but the last return 0, or 1
+// if an index is not that of a row.
 extern "C" {
-EXPORT(float, f32)
-EXPORT(double, f64)
+#define PUBLIC __attribute__((visibility("default")))
+
+PUBLIC int64_t pi3nn_forward(const Task* t, REAL* z) {
+  if (!within(*t)) return 1;
+  FlushDenormals flush;
+  t->tanh ? forward<REAL, Tanh>(*t, z) : forward<REAL, Relu>(*t, z);
+  return 0;
+}
+
+PUBLIC int64_t pi3nn_backward(const Task* t, const REAL* gz, REAL* g) {
+  if (!within(*t)) return 1;
+  FlushDenormals flush;
+  t->tanh ? backward<REAL, Tanh>(*t, gz, g) : backward<REAL, Relu>(*t, gz, g);
+  return 0;
+}
+
+PUBLIC int64_t pi3nn_mean_square(const Task* t, const REAL* y, const REAL* w, double floor,
+                                 REAL* loss, REAL* g) {
+  if (!within(*t)) return 1;
+  FlushDenormals flush;
+  t->tanh ? mean_square<REAL, Tanh>(*t, y, w, REAL(floor), loss, g)
+          : mean_square<REAL, Relu>(*t, y, w, REAL(floor), loss, g);
+  return 0;
+}
+
+PUBLIC int64_t pi3nn_optimise(const Rule* k, REAL* loss) {
+  FlushDenormals flush;
+  return optimise<REAL>(*k, loss);
+}
 }

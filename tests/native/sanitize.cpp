@@ -21,21 +21,9 @@ template <class T> std::vector<T> numbers(int64_t count) {
   return values;
 }
 
-template <class T> struct Functions;
-template <> struct Functions<float> {
-  static constexpr auto forward = pi3nn_forward_f32;
-  static constexpr auto backward = pi3nn_backward_f32;
-  static constexpr auto mean_square = pi3nn_mean_square_f32;
-  static constexpr auto optimise = pi3nn_optimise_f32;
-};
-template <> struct Functions<double> {
-  static constexpr auto forward = pi3nn_forward_f64;
-  static constexpr auto backward = pi3nn_backward_f64;
-  static constexpr auto mean_square = pi3nn_mean_square_f64;
-  static constexpr auto optimise = pi3nn_optimise_f64;
-};
+typedef REAL T;
 
-template <class T> void run(Task t, bool indexed, bool masked, int64_t missing) {
+void run(Task t, bool indexed, bool masked, int64_t missing) {
   const int64_t D = t.inputs, H = t.hidden, O = t.outputs, M = t.members, used =
       (t.front ? D * D + D : 0) + D * H + H + H * O + O;
   t.columns = rounded_up(used, 32);
@@ -50,13 +38,12 @@ template <class T> void run(Task t, bool indexed, bool masked, int64_t missing) 
   t.index = indexed ? index.data() : nullptr;
   t.masks = masked ? masks.data() : nullptr;
 
-  using F = Functions<T>;
   std::vector<T> z(M * t.rows * O), grad(M * t.columns), loss(M);
-  F::forward(&t, z.data());
-  F::backward(&t, slope.data(), grad.data());
+  pi3nn_forward(&t, z.data());
+  pi3nn_backward(&t, slope.data(), grad.data());
   if (O == 1)
     for (double floor : {-1.0, 0.0, 0.5})
-      F::mean_square(&t, y.data(), weights.data(), floor, loss.data(), grad.data());
+      pi3nn_mean_square(&t, y.data(), weights.data(), floor, loss.data(), grad.data());
 
   std::vector<T> mean(grad.size()), square(grad.size()), update(grad.size());
   const std::vector<T> some(M, T(0.1));
@@ -71,7 +58,7 @@ template <class T> void run(Task t, bool indexed, bool masked, int64_t missing) 
   rule.rate = rates.data(), rule.rate_stride = 3;
   for (int64_t adam : {0, 1}) {
     rule.adam = adam;
-    F::optimise(&rule, loss.data());
+    pi3nn_optimise(&rule, loss.data());
   }
 }
 
@@ -87,8 +74,7 @@ int main(int count, char**) {
             Task t = {};
             t.members = 2, t.inputs = inputs, t.hidden = hidden, t.outputs = outputs, t.rows = rows;
             t.front = flags & 1, t.tanh = flags >> 1 & 1;
-            run<float>(t, flags & 4, flags & 8, count > 1);
-            run<double>(t, flags & 4, flags & 8, count > 1);
+            run(t, flags & 4, flags & 8, count > 1);
             ++cases;
           }
   std::printf("%d cases\n", cases);

@@ -10,12 +10,13 @@ from pi3nn.native import build
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["float", "double"])
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("sanitize") / "sanitize"
     source = Path(__file__).with_name("sanitize.cpp")
-    kept = [flag for flag in build.FLAGS if flag not in ("-O3", "-shared", "-fvisibility=hidden")]
-    options = ["-O1", "-g", "-march=native", *kept, *SANITIZERS, f'-DKERNEL="{build.SOURCE}"']
+    kept = [flag for flag in build.FLAGS if flag not in ("-O2", "-shared", "-fvisibility=hidden")]
+    options = ["-O1", "-g", "-march=native", *kept, *SANITIZERS]
+    options += [f'-DKERNEL="{build.SOURCE}"', f"-DREAL={request.param}"]
     command = [*build._compiler(), *options, str(source), "-o", str(made)]
     subprocess.run(command, check=True)
     return made
