@@ -2,12 +2,13 @@
 
 One input: ``y = x^3 + s(z) z`` with ``s = 30`` for ``z >= 0`` and 10 below, x uniform on [-4, 4];
 out of distribution is [-7, -4] and [4, 7]. Ten inputs: ``y = (x_1^3 + ... + x_10^3) / 10 + z``, x
-standard normal; out of distribution its mean is `shift`. The split number is the seed.
+standard normal; out of distribution its mean is `shift`. The split number is the seed. Besides `train`, `test` and
+`ood` there are sets for curves: ``line``, evenly spaced on [-7, 7], and one per shift of the mean.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,8 @@ class Settings:
     noise: str = MISSING
     draws: str = "numpy"
     shift: float = 2.0
+    line_rows: int = 0
+    shifts: list[float] = field(default_factory=list)
 
 
 class CubicDataset(Dataset):
@@ -61,7 +64,10 @@ class CubicDataset(Dataset):
         return pd.DataFrame(np.column_stack([train.x, train.y]), columns=columns)
 
     def split(self, split: int) -> Split:
-        """Sets ``train``, ``test`` (fresh rows like it) and ``ood``, drawn with seed `split`."""
+        """Sets ``train``, ``test`` (fresh rows like it) and ``ood``, drawn with seed `split`.
+
+        Then ``line`` if `line_rows` is not 0, and ``shift<s>`` for every `s` of `shifts`.
+        """
         settings = self._settings
         # One stream per set: the rows of one do not depend on the size of another.
         train, test, ood = (np.random.default_rng([split, stream]) for stream in range(3))
@@ -72,18 +78,31 @@ class CubicDataset(Dataset):
         }
         if settings.draws == "torch":
             sets["train"], sets["ood"] = _released(settings, split)
+        if settings.line_rows:
+            stream = np.random.default_rng([split, 3])
+            sets["line"] = self._with_noise(stream, np.linspace(-7, 7, settings.line_rows)[:, None])
+        for shift in settings.shifts:
+            # The same draws, moved: the curve over the shifts is smooth.
+            stream = np.random.default_rng([split, 4])
+            x = stream.normal(shift, 1.0, (settings.ood_rows, settings.dimension))
+            sets[f"shift{shift:g}"] = self._with_noise(stream, x)
         return Split(sets)
 
     def _draw(self, generator: Generator, n: int, shifted: bool) -> Rows:
         settings = self._settings
-        heavy = settings.noise == "heavy"
         if settings.dimension == 1:
             x = _outside(generator, n) if shifted else generator.uniform(-4, 4, n)
-            zeta = generator.standard_t(HEAVY_DEGREES, n) if heavy else generator.normal(size=n)
-            return Rows(x[:, None], x**3 + np.where(zeta >= 0, 30, 10) * zeta)
-        x = generator.normal(settings.shift if shifted else 0.0, 1.0, (n, settings.dimension))
+            return self._with_noise(generator, x[:, None])
+        mean = settings.shift if shifted else 0.0
+        return self._with_noise(generator, generator.normal(mean, 1.0, (n, settings.dimension)))
+
+    def _with_noise(self, generator: Generator, x: Array) -> Rows:
+        n, d = x.shape
+        heavy = self._settings.noise == "heavy"
         zeta = generator.standard_t(HEAVY_DEGREES, n) if heavy else generator.normal(size=n)
-        return Rows(x, (x**3).sum(axis=1) / settings.dimension + zeta)
+        if d == 1:
+            return Rows(x, x[:, 0] ** 3 + np.where(zeta >= 0, 30, 10) * zeta, index=x[:, 0])
+        return Rows(x, (x**3).sum(axis=1) / d + zeta)
 
 
 def load(settings: Settings) -> Dataset:
@@ -99,6 +118,10 @@ def load(settings: Settings) -> Dataset:
     for key in ("rows", "test_rows", "ood_rows"):
         if getattr(settings, key) < 1:
             raise UserError(f"dataset.{key}={getattr(settings, key)}: must be 1 or more")
+    if settings.line_rows < 0 or (settings.line_rows and settings.dimension != 1):
+        raise UserError(f"dataset.line_rows={settings.line_rows}: 0 or more, for one input only")
+    if settings.shifts and settings.dimension == 1:
+        raise UserError("dataset.shifts is for dataset.dimension=10 only")
     if settings.draws == "torch" and (settings.dimension, settings.noise) != (10, "normal"):
         raise UserError("dataset.draws=torch is for dataset.dimension=10 and normal noise only")
     return CubicDataset(settings)

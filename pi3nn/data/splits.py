@@ -53,7 +53,7 @@ def train_test(n_rows: int, seed: int, test_share: float = 0.1) -> tuple[Index, 
 
 @dataclass(frozen=True, eq=False)
 class Scaler:
-    """Standardises to mean 0 and (population) standard deviation 1 of the rows it was fitted to.
+    """Standardises to mean 0 and standard deviation 1 of the rows it was fitted to.
 
     A width in original units is a standardised width times `y_std`.
     """
@@ -64,11 +64,15 @@ class Scaler:
     y_std: float
 
     @classmethod
-    def fit(cls, rows_x: ArrayLike, rows_y: ArrayLike) -> Scaler:
-        """Take mean and standard deviation from the rows ``rows_x (N, D)``, ``rows_y (N,)``."""
+    def fit(cls, rows_x: ArrayLike, rows_y: ArrayLike, unbiased: bool = False) -> Scaler:
+        """Take mean and standard deviation from the rows ``rows_x (N, D)``, ``rows_y (N,)``.
+
+        The deviation is the population's, or with `unbiased` that of a sample (N - 1).
+        """
         x = np.asarray(rows_x, dtype=np.float64)
         y = np.asarray(rows_y, dtype=np.float64)
-        return cls(x.mean(axis=0), _std(x), float(y.mean()), float(_std(y)))
+        ddof = 1 if unbiased else 0
+        return cls(x.mean(axis=0), _std(x, ddof), float(y.mean()), float(_std(y, ddof)))
 
     def x(self, x: ArrayLike) -> Array:
         """Standardise inputs, ``(..., D)``."""
@@ -83,8 +87,8 @@ class Scaler:
         return np.asarray(np.asarray(y, dtype=np.float64) * self.y_std + self.y_mean)
 
 
-def _std(values: Array) -> Array:
-    """Population standard deviation of each column; 1 where a column is constant.
+def _std(values: Array, ddof: int) -> Array:
+    """Standard deviation of each column; 1 where a column is constant.
 
     The computed deviation of a constant column is rounding noise, not 0 (2.5e-13 for naval's
     compressor inlet pressure in float64, and more with more rows), and dividing by it makes that
@@ -92,4 +96,4 @@ def _std(values: Array) -> Array:
     relative to their size, so that a column in very small units still counts as varying.
     """
     constant = np.ptp(values, axis=0) <= 1e-10 * np.abs(values).max(axis=0)
-    return np.where(constant, 1.0, values.std(axis=0))
+    return np.where(constant, 1.0, values.std(axis=0, ddof=ddof))

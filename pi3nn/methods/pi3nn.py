@@ -52,6 +52,8 @@ class Settings:
     activation: str = MISSING
     front: bool = MISSING
     init: str = MISSING
+    init_after: int | None = MISSING
+    keep_start: bool = MISSING
     optimiser: str = MISSING
     eps: float = MISSING
     learning_rate: float = MISSING
@@ -65,6 +67,7 @@ class Settings:
     bounds_l1: float = MISSING
     bounds_l2: float = MISSING
     shift: bool = MISSING
+    fix_targets: bool = MISSING
     ood: bool = MISSING
     c: float = MISSING
     bias: float | None = MISSING
@@ -100,14 +103,19 @@ class PI3NN(Method):
         nu = roots.median_shift(residual) if stack.common.shift else np.zeros(stack.members)
         above = residual - nu[:, None]
         # A row exactly on the line belongs to D_upper; without the shift, as released, to none.
-        u = fitting.side("u", above, above >= 0 if stack.common.shift else above > 0)
-        lower = fitting.side("l", -above, above < 0)
+        on_side = above >= 0 if stack.common.shift else above > 0
+        targets = [(above, on_side), (-above, above < 0)]
+        if not stack.common.fix_targets:
+            # The slip in the released flight code: both learn y itself, on all rows.
+            targets = [(_double(stack.y), np.ones_like(on_side))] * 2
+        u = fitting.side("u", *targets[0])
+        lower = fitting.side("l", *targets[1])
         scalars = {
             "nu": torch.from_numpy(nu),
             "smallest_width": _SMALLEST_WIDTH * stack.y.double().std(dim=1, correction=0),
         }
-        floor = stack.common.floor
-        return PI3NNFit(f, u, lower, floor, scalars=scalars, failures=fitting.failures)
+        nets = {"f": f, "u": u, "l": lower, **fitting.starts}
+        return PI3NNFit(nets, stack.common.floor, scalars=scalars, failures=fitting.failures)
 
     def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> PI3NNFit:
         shape = _shape(inputs, settings)
@@ -115,7 +123,8 @@ class PI3NN(Method):
         def net(name: str) -> StackedMLP:
             return StackedMLP.from_state(shape, {k: state[f"{name}.{k}"] for k in shape.slices})
 
-        return PI3NNFit(net("f"), net("u"), net("l"), settings.floor)
+        names = ("f", "u", "l", *(("u_start", "l_start") if settings.keep_start else ()))
+        return PI3NNFit({name: net(name) for name in names}, settings.floor)
 
     # Step 4 -------------------------------------------------------------------------------------
 
@@ -152,21 +161,20 @@ class PI3NN(Method):
 
 @dataclass
 class PI3NNFit(Fitted):
-    f: StackedMLP
-    u: StackedMLP
-    lower: StackedMLP
+    nets: dict[str, StackedMLP]  # f, u, l; u_start and l_start if they are kept
     floor: float
 
     def outputs(self, x: Tensor) -> dict[str, Tensor]:
-        return {
-            "point": self.f.predict(x)[..., 0],
-            "u": self.u.predict(x, lambda z: positive(z, self.floor))[..., 0],
-            "l": self.lower.predict(x, lambda z: positive(z, self.floor))[..., 0],
+        point = self.nets["f"].predict(x)[..., 0]
+        widths = {
+            name: net.predict(x, lambda z: positive(z, self.floor))[..., 0]
+            for name, net in self.nets.items()
+            if name != "f"
         }
+        return {"point": point, **widths}
 
     def state(self) -> dict[str, Tensor]:
-        nets = {"f": self.f, "u": self.u, "l": self.lower}
-        return {f"{n}.{key}": v for n, net in nets.items() for key, v in net.state().items()}
+        return {f"{n}.{key}": v for n, net in self.nets.items() for key, v in net.state().items()}
 
 
 class _Fitting:
@@ -176,13 +184,16 @@ class _Fitting:
         self.stack, self.settings = stack, stack.common
         self.shape = _shape(stack.x.shape[2], stack.common)
         self.failures: dict[int, str] = {}
+        self.starts: dict[str, StackedMLP] = {}  # u and l as they were before their training
+        self.streams = [_released_stream(seed, self.settings.init_after) for seed in stack.seeds]
         pretrained = self.settings.ood and self.settings.bias is None
         self.stages, self.stage = (5 if pretrained else 3), 0
 
     def mean(self) -> StackedMLP:
         """Step 1: `f`, by least squares on all rows."""
         everyone = list(range(self.stack.members))
-        return self._train("f", everyone, Rows(self.stack.x, self.stack.y), None)
+        net = self._initialised("f", everyone, None)
+        return self._train("f", net, everyone, Rows(self.stack.x, self.stack.y))
 
     def side(
         self, name: str, distance: NDArray[np.float64], on_side: NDArray[np.bool_]
@@ -211,14 +222,18 @@ class _Fitting:
     ) -> StackedMLP:
         """Train on the rows of one side. Members with about as many rows there share a stack."""
         net = self._new_net(self.stack.members)
+        start = self._new_net(self.stack.members)
+        if self.settings.keep_start and name in ("u", "l"):
+            self.starts[f"{name}_start"] = start
         groups: dict[int, list[int]] = defaultdict(list)
         for m in range(self.stack.members):
             if m not in self.failures:
                 groups[_height(int(on_side[m].sum()), on_side.shape[1])].append(m)
         for height, members in groups.items():
             rows = self._gather(members, distance, on_side, height)
-            part = self._train(name, members, rows, None if bias is None else bias[members])
-            net.flat[members] = part.flat
+            first = self._initialised(name, members, None if bias is None else bias[members])
+            start.flat[members] = first.flat
+            net.flat[members] = self._train(name, first, members, rows).flat
             self.stage -= 1
         self.stage += 1
         return net
@@ -240,17 +255,23 @@ class _Fitting:
             weights[i, : len(chosen)] = 1
         return Rows(x, y, weights)
 
-    def _train(self, name: str, members: list[int], rows: Rows, bias: Tensor | None) -> StackedMLP:
+    def _initialised(self, name: str, members: list[int], bias: Tensor | None) -> StackedMLP:
         net = self._new_net(len(members))
-        seeds = [self.stack.seeds[m] for m in members]
-        initialise(net, _init(self.settings, bias), [generator(s, f"init/{name}") for s in seeds])
+        streams = [
+            self.streams[m] or generator(self.stack.seeds[m], f"init/{name}") for m in members
+        ]
+        initialise(net, _init(self.settings, bias), streams)
+        return net
+
+    def _train(self, name: str, net: StackedMLP, members: list[int], rows: Rows) -> StackedMLP:
+        """Train `net` in place."""
         floor = None if name == "f" else float(self.settings.floor)
         outcome = train(
             net,
             rows,
             MeanSquare(floor),
             self._recipe(name, members),
-            [generator(s, f"batches/{name}") for s in seeds],
+            [generator(self.stack.seeds[m], f"batches/{name}") for m in members],
             on_progress=self._progress,
         )
         for m, reason, step in zip(members, outcome.reasons, outcome.diverged, strict=True):
@@ -299,6 +320,15 @@ def _init(settings: Settings, bias: Tensor | None) -> Init:
         return Init(output_bias=bias)
     released = {"hidden0": LayerInit("normal", mean=0.1, std=0.1)}
     return Init(default=LayerInit("glorot"), layers=released, output_bias=bias)
+
+
+def _released_stream(seed: int, drawn: int | None) -> torch.Generator | None:
+    """The one stream that the released 10D script took everything from, its data drawn already."""
+    if drawn is None:
+        return None
+    stream = torch.Generator().manual_seed(seed)
+    torch.rand(drawn, generator=stream)
+    return stream
 
 
 def _height(count: int, n_rows: int) -> int:

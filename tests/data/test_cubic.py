@@ -12,7 +12,7 @@ from pi3nn.errors import UserError
 
 def test_1d_sets_lie_where_the_paper_says():
     sets = data.open_dataset("cubic1d").split(1).sets
-    assert list(sets) == ["train", "test", "ood"]
+    assert list(sets) == ["train", "test", "ood", "line"]
     for name in ("train", "test"):
         assert -4 <= sets[name].x.min() < -3.9
         assert 3.9 < sets[name].x.max() <= 4
@@ -110,3 +110,21 @@ def test_torch_draws_leave_the_global_generator_alone():
 def test_an_impossible_setting_gives_one_sentence(overrides, sentence):
     with pytest.raises(UserError, match=sentence):
         data.open_dataset("cubic10d", **overrides)
+
+
+def test_the_line_goes_evenly_from_minus_7_to_7_and_meets_the_ends_of_the_training_rows():
+    line = data.open_dataset("cubic1d").split(1).sets["line"]
+    np.testing.assert_allclose(np.diff(line.x[:, 0]), 0.025)
+    assert {-7.0, -4.0, 4.0, 7.0} <= set(line.x[:, 0].round(9))
+    np.testing.assert_array_equal(line.index, line.x[:, 0])
+
+
+def test_sets_of_the_curve_are_the_same_draws_with_another_mean():
+    sets = data.open_dataset("cubic10d", shifts=[0.0, 3.0]).split(1).sets
+    np.testing.assert_allclose(sets["shift0"].x + 3, sets["shift3"].x)
+
+
+@pytest.mark.parametrize("wrong", [{"line_rows": 5}, {"dimension": 1}])
+def test_curves_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(UserError, match="dataset"):
+        data.open_dataset("cubic10d", **wrong)

@@ -219,3 +219,36 @@ def test_records_over_20_seeds_have_the_distribution_of_a_plain_loop() -> None:
         (ours_picp, ours_width, ours_rmse), np.array(plain).T, strict=True
     ):
         assert ks_2samp(ours_values, plain_values).pvalue > 0.02
+
+
+def test_networks_of_a_released_stream_go_on_where_the_released_data_ended() -> None:
+    torch.manual_seed(7)
+    torch.randn(50, 10), torch.randn(50, 1)  # sizes that are no multiples of 16 take 16 draws more
+    reference = [torch.nn.Linear(10, 5), torch.nn.Linear(5, 1)]
+    x = np.random.default_rng(1).normal(size=(40, 10))
+    nearly_still = {"optimiser": "sgd", "learning_rate": 1e-30, "steps": 1, **NO_PENALTY}
+    trained = Trained(x, x.sum(axis=1), [7], hidden=5, init_after=500 + 50 + 32, **nearly_still)
+    state = trained.fit.state()
+    torch.testing.assert_close(state["f.hidden0.weight"][0].T, reference[0].weight)
+    torch.testing.assert_close(state["f.out.bias"][0], reference[1].bias)
+
+
+def test_kept_start_is_where_the_training_of_u_and_l_began() -> None:
+    x, y, _, _ = yacht()
+    few = {"optimiser": "sgd", "learning_rate": 1e-30, "steps": 1, **NO_PENALTY}
+    said = Trained(x, y, [1, 2], keep_start=True, bias=7.0, **few).train
+    np.testing.assert_array_equal(said["u_start"], said["u"])
+    np.testing.assert_array_equal(said["l_start"], said["l"])
+    moved = Trained(x, y, [1, 2], keep_start=True, bias=7.0, steps=50).train
+    np.testing.assert_array_equal(moved["u_start"], said["u_start"])
+    assert (moved["u"].mean(axis=1) < 0.5 * moved["u_start"].mean(axis=1)).all()
+
+
+def test_unfixed_targets_make_u_and_l_learn_the_target_itself() -> None:
+    x = np.random.default_rng(2).normal(size=(300, 2))
+    y = 4 + x[:, 0]  # positive nearly everywhere, so that an absolute value can fit it
+    said = Trained(x, y, [1], fix_targets=False, ood=False, steps=1500, **NO_PENALTY).train
+    for name in ("u", "l"):
+        assert np.corrcoef(said[name][0], y)[0, 1] > 0.99
+    fixed = Trained(x, y, [1], ood=False, steps=1500, **NO_PENALTY).train
+    assert abs(fixed["u"].mean()) < 0.5
