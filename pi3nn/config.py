@@ -13,11 +13,13 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any
 
+from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
 from omegaconf import MISSING, DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from pi3nn import data, methods
+from pi3nn import data, methods, paths
 from pi3nn.errors import UserError, nearest
 
 LISTS = ("levels", "seeds", "splits")  # a scalar given for one of these is wrapped into a list
@@ -75,6 +77,7 @@ class Run:
     workers: int = MISSING
     memory: float = MISSING
     plan: bool = MISSING
+    save_model: bool = MISSING
     force: bool = MISSING
 
 
@@ -89,6 +92,18 @@ def register() -> None:
 
 
 def check(cfg: DictConfig) -> None:
+def composed(*overrides: str) -> DictConfig:
+    """The configuration that ``pi3nn-run <overrides>`` would have; also inside another Hydra job."""
+    register()
+    current = GlobalHydra.instance()
+    outer, current.hydra = current.hydra, None
+    try:
+        with initialize_config_dir(str(paths.configs().absolute()), version_base="1.3"):
+            return compose("config", list(overrides))
+    finally:
+        GlobalHydra.instance().hydra = outer
+
+
     """Refuse values that have the right type but make no sense.
 
     Raises

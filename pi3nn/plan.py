@@ -46,6 +46,10 @@ class Member:
         return methods.get(self.kind).Settings(**self.config["method"])
 
     @property
+    def dataset(self) -> Dataset:
+        return _dataset(json.dumps(self.config["dataset"], sort_keys=True))
+
+    @property
     def split(self) -> Split:
         return _split(json.dumps(self.config["dataset"], sort_keys=True), self.config["split"])
 

@@ -24,27 +24,34 @@ class Prepared:
     ``sets``: the split's, ``train`` without the rows set aside, and ``held_out``, those rows.
     ``scalars``: ``y_mean`` and ``y_std`` of the standardisation, and ``y_range``, the range of y over
     training and test rows in standardised units (the paper divides widths by it).
+    ``scaler``: the standardisation itself.
     """
 
     sets: dict[str, Rows]
     scalars: dict[str, float]
+    scaler: Scaler
 
 
 def prepare(member: Member) -> Prepared:
     """The rows of a member's split as its method sees them."""
     split, config = member.split, member.config
-    train = split.train
-    sets = dict(split.sets)
-    if config["holdout"] > 0:
-        kept, held = hold_out(len(train.y), config["holdout"], config["seed"])
+    try:
+        return standardise(split, config["scaling"], config["holdout"], config["seed"])
+    except UserError as error:
+        name = config["dataset"]["name"]
+        raise UserError(f"dataset={name}, split {config['split']}: {error}") from error
+
+
+def standardise(split: Split, scaling: str, holdout: float, seed: int) -> Prepared:
+    """Set aside a share `holdout` of the training rows, drawn by `seed`, and scale all rows."""
+    train, sets = split.train, dict(split.sets)
+    if holdout > 0:
+        kept, held = hold_out(len(train.y), holdout, seed)
         sets["held_out"] = _rows(train, held)
         train = _rows(train, kept)
     if np.ptp(train.y) == 0:
-        raise UserError(
-            f"dataset={config['dataset']['name']}: the target is the same in all training rows of "
-            f"split {config['split']}: there is nothing to learn"
-        )
-    scaler = _scaler(config["scaling"], split, train)
+        raise UserError("the target is the same in all training rows: there is nothing to learn")
+    scaler = _scaler(scaling, split, train)
     scaled = {
         name: Rows(scaler.x(rows.x), scaler.y(rows.y), rows.index)
         for name, rows in ({**sets, "train": train}).items()
@@ -55,7 +62,7 @@ def prepare(member: Member) -> Prepared:
         "y_std": float(scaler.y_std),
         "y_range": float(np.ptp(known) / scaler.y_std),
     }
-    return Prepared(scaled, scalars)
+    return Prepared(scaled, scalars, scaler)
 
 
 def _rows(rows: Rows, chosen: NDArray[np.int64]) -> Rows:
@@ -76,7 +83,7 @@ def build(members: Sequence[Member], prepared: Sequence[Prepared], progress: Pro
     """The stack of members that `pi3nn.plan.stacks` put together."""
     return Stack(
         x=stacked_inputs(members, prepared, "train"),
-        y=_tensor([p.sets["train"].y for p in prepared], members[0].config["device"]),
+        y=tensor([p.sets["train"].y for p in prepared], members[0].config["device"]),
         seeds=[member.config["seed"] for member in members],
         settings=[member.settings for member in members],
         gamma=members[0].config["gamma"],
@@ -87,8 +94,9 @@ def build(members: Sequence[Member], prepared: Sequence[Prepared], progress: Pro
 
 def stacked_inputs(members: Sequence[Member], prepared: Sequence[Prepared], name: str) -> Tensor:
     """Inputs ``(M, N, D)`` of the evaluation set `name`."""
-    return _tensor([p.sets[name].x for p in prepared], members[0].config["device"])
+    return tensor([p.sets[name].x for p in prepared], members[0].config["device"])
 
 
-def _tensor(arrays: Sequence[NDArray[np.float64]], device: str) -> Tensor:
+def tensor(arrays: Sequence[NDArray[np.float64]], device: str) -> Tensor:
+    """Members' arrays as one tensor ``(M, ...)`` in the precision networks are trained in."""
     return torch.from_numpy(np.stack(arrays).astype(np.float32)).to(device)

@@ -125,6 +125,11 @@ class Store:
         with np.load(self.root / key / "predictions.npz", allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
 
+    def weights(self, key: str) -> Arrays:
+        """The networks: ``Fitted.state()`` of the member, without the axis of members."""
+        with np.load(self.root / key / "weights.npz", allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+
     def rows(self, keys: Iterable[str] | None = None) -> list[dict[str, Any]]:
         """Records of the given members (all by default) as flat rows: see `docs/records.md`."""
         rows: list[dict[str, Any]] = []

@@ -16,6 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from pi3nn.data.schema import Schema
+
 
 
 @dataclass(frozen=True)
@@ -85,3 +88,9 @@ class Dataset(ABC):
     @abstractmethod
     def split(self, split: int) -> Split:
         """The rows of split number `split`: a split seed, or the data seed of generated sets."""
+
+    def schema(self, split: int) -> Schema:
+        """How a table of new rows becomes the inputs of a model trained on split `split`."""
+        from pi3nn.data.schema import Schema
+
+        return Schema.of_numbers([c.name for c in self.facts.inputs], self.facts.target.name)

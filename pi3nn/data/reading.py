@@ -1,7 +1,8 @@
 """Reading tables in chunks, with one clear sentence for each way a file can be wrong.
 
-CSV (plain, ``.gz``, ``.bz2``, or the one table in a ``.zip``) and parquet. Nothing is unpacked to
-disk, and never more than a block is in memory.
+CSV and TSV (plain, ``.gz``, ``.bz2``, or the one table in a ``.zip``), parquet, and the first sheet
+of an Excel workbook. Nothing is unpacked to disk, and of all but Excel never more than a block is in
+memory.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
+import itertools
 import re
 import zipfile
 import zlib
@@ -34,7 +36,7 @@ def chunks(
     Parameters
     ----------
     path
-        A CSV, compressed or not, or a parquet file.
+        A CSV or TSV, compressed or not, a parquet file or an Excel workbook.
     types
         Arrow type of each column asked for, by name; missing values become nulls.
     same
@@ -49,7 +51,7 @@ def chunks(
     names = columns(path)
     found = _match(path, names, types, same)
     try:
-        for batch in _parquet(path, found) if _is_parquet(path) else _csv(path, found, types):
+        for batch in _batches(path, found, types):
             yield batch.rename_columns(list(types)).cast(_schema(types))
     except ValueError as error:  # Arrow's errors are ValueErrors
         raise UserError(_sentence(path, str(error), names)) from error
@@ -67,6 +69,8 @@ def columns(path: Path) -> list[str]:
             raise UserError(f"can't read {path}: {error.strerror or error}") from error
         except ValueError as error:
             raise UserError(f"{path} is not a whole parquet file") from error
+    elif _is_excel(path):
+        names = [str(name) for name in _sheet(path, rows=0)]
     else:
         names = _header(path)
     twice = [name for name, times in Counter(names).items() if times > 1]
@@ -110,15 +114,31 @@ def the_table_in(archive: zipfile.ZipFile) -> str:
     return tables[0]
 
 
+def _batches(path: Path, found: list[str], types: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+    if _is_parquet(path):
+        return _parquet(path, found)
+    return _excel(path, found) if _is_excel(path) else _csv(path, found, types)
+
+
 def _is_parquet(path: Path) -> bool:
     return path.suffix in (".parquet", ".pq")
+
+
+def _is_excel(path: Path) -> bool:
+    if path.suffix == ".xls":
+        raise UserError(f"{path} is an old Excel file: save it as .xlsx or .csv")
+    return path.suffix in (".xlsx", ".xlsm")
+
+
+def _delimiter(path: Path) -> str:
+    return "\t" if {".tsv", ".tab"} & set(path.suffixes) else ","
 
 
 def _header(path: Path) -> list[str]:
     with open_bytes(path) as file:
         line = file.readline(1 << 20)
     try:
-        names = next(csv.reader([line.decode("utf-8-sig")]), [])
+        names = next(csv.reader([line.decode("utf-8-sig")], delimiter=_delimiter(path)), [])
         text = b"\0" not in line
     except (UnicodeDecodeError, csv.Error):
         text = False
@@ -126,6 +146,9 @@ def _header(path: Path) -> list[str]:
         raise UserError(f"{path} is not UTF-8 text: save it as a UTF-8 CSV")
     if not names:
         raise UserError(f"{path} is empty: needs a header and rows")
+    if len(names) == 1 and (found := re.search("[;\t]", names[0])):
+        mark = "tabs: name it .tsv" if found[0] == "\t" else "';': save it with commas"
+        raise UserError(f"{path} is separated by {mark}")
     return names
 
 
@@ -165,6 +188,7 @@ def _csv(path: Path, found: list[str], types: Mapping[str, Any]) -> Iterator[pa.
             file,
             # One thread: only then do errors carry the number of the line.
             read_options=pc.ReadOptions(use_threads=False, block_size=BLOCK),
+            parse_options=pc.ParseOptions(delimiter=_delimiter(path)),
             convert_options=pc.ConvertOptions(
                 include_columns=found,
                 column_types=dict(zip(found, types.values(), strict=True)),
@@ -174,6 +198,39 @@ def _csv(path: Path, found: list[str], types: Mapping[str, Any]) -> Iterator[pa.
         ) as reader,
     ):
         yield from reader
+
+
+def _excel(path: Path, found: list[str]) -> Iterator[pa.RecordBatch]:
+    """The whole sheet as one batch of texts: cells of a column need not be of one type."""
+    import pyarrow as pa
+
+    sheet = _sheet(path)
+    texts = [[None if cell is None else str(cell) for cell in sheet[name]] for name in found]
+    yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in texts], found)
+
+
+def _sheet(path: Path, rows: int | None = None) -> dict[str, list[Any]]:
+    """Cells of the first sheet by the names in its first row; of its first `rows` rows only."""
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise UserError(
+            f"reading {path} needs openpyxl: pip install 'pi3nn[excel]', or save it as .csv"
+        ) from error
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        lines = book.worksheets[0].iter_rows(values_only=True)
+    except OSError as error:
+        raise UserError(f"can't read {path}: {error.strerror or error}") from error
+    except Exception as error:  # what a damaged workbook raises depends on where it is damaged
+        raise UserError(f"{path} is not a whole Excel workbook") from error
+    first = next(lines, ())
+    names = [str(name) for name in first if name is not None]
+    if len(names) < len(first) or not names:
+        raise UserError(f"{path}: the first row of the first sheet must name every column")
+    read = [line for line in itertools.islice(lines, rows) if any(c is not None for c in line)]
+    book.close()
+    return {name: [line[i] for line in read] for i, name in enumerate(names)}
 
 
 def _sentence(path: Path, text: str, names: list[str]) -> str:

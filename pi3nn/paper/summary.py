@@ -50,7 +50,22 @@ def write(store: Store, run: Run, folder: Path) -> None:
     print(f"\ntable.csv, table.md and figure.png are in {folder}; members in {store.root}")
 
 
-def _judged_set(records: pd.DataFrame) -> str:
+def in_words(store: Store, run: Run) -> str:
+    """Coverage and width on the rows that were set aside, in original units: one line per level."""
+    records = pd.DataFrame(store.rows(run.keys))
+    judged = records[records["gamma"].isin(run.levels) & (records["set"] == judged_set(records))]
+    lines = []
+    for row in judged.sort_values("gamma").itertuples():
+        width = row.mpiw * store.result(str(row.key))["scalars"]["y_std"]
+        lines.append(
+            f"{row.gamma:.4g} intervals hold {row.picp:.1%} of {row.n} {row.set} rows (sampling error: "
+            f"{row.picp_low:.1%} to {row.picp_high:.1%}); mean width {width:.4g} in units of the target"
+        )
+    return "\n".join(["", *lines])
+
+
+def judged_set(records: pd.DataFrame) -> str:
+    """The set that tables are about: ``test`` where there is one."""
     return "test" if (records["set"] == "test").any() else "train"
 
 

@@ -224,7 +224,7 @@ def test_a_constant_target_is_a_clear_error(case: tuple[str, dict[str, Any]]) ->
         "calibrate": "none",
         "scaling": "train",
     }
-    with pytest.raises(UserError, match=r"dataset=flat: the target is the same .* split 1"):
+    with pytest.raises(UserError, match=r"dataset=flat, split 1: the target is the same"):
         stacking.prepare(MadeMember(config, "key", Split({"train": rows})))
 
 

@@ -1,0 +1,174 @@
+"""A user's own table: CSV, TSV (either compressed or not), parquet or Excel.
+
+Which columns become which inputs is told in `pi3nn.data.schema`, how files are read in
+`pi3nn.data.reading`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from omegaconf import MISSING
+
+from pi3nn.data import reading, schema, splits
+from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split
+from pi3nn.data.schema import Schema
+from pi3nn.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MISSING_RULES = ("refuse", "drop", "mean")
+FEWEST_ROWS = 10
+
+
+@dataclass
+class Settings:
+    """The keys of ``configs/dataset/table.yaml``, which says what each means."""
+
+    source: str = "table"
+    name: str = MISSING
+    path: str = MISSING
+    target: str = MISSING
+    ignore: list[str] = field(default_factory=list)
+    categories: list[str] = field(default_factory=list)
+    missing: str = MISSING
+    test_share: float = MISSING
+
+
+class TableDataset(Dataset):
+    """``x (N, D)`` is NaN where a value is missing; `split` fills it in where it may."""
+
+    def __init__(self, settings: Settings, learnt: Schema, x: Array, y: Array) -> None:
+        self._settings, self._schema, self._x, self._y = settings, learnt, x, y
+        self.facts = Facts(
+            name=settings.name,
+            title=f"{Path(settings.path).name}, your own table",
+            inputs=tuple(Column(name, "input") for name in learnt.inputs),
+            target=Column(settings.target, "target"),
+            source=settings.path,
+            licence="yours",
+            citation="none",
+        )
+
+    def table(self) -> pd.DataFrame:
+        """The inputs as the networks get them, before scaling, and the target."""
+        names = [*self._schema.inputs, self._schema.target]
+        return pd.DataFrame(np.column_stack([self._x, self._y]), columns=names)
+
+    def schema(self, split: int) -> Schema:
+        if self._settings.missing != "mean":
+            return self._schema
+        train, _ = self._numbers(split)
+        known = ~np.isnan(self._x[train])
+        if not known.any(axis=0).all():
+            name = self._schema.inputs[int(np.flatnonzero(~known.any(axis=0))[0])]
+            raise UserError(f"{self._settings.path}: '{name}' has no value in any training row")
+        return replace(self._schema, fill=tuple(map(float, np.nanmean(self._x[train], axis=0))))
+
+    def split(self, split: int) -> Split:
+        """Training and test rows of split number `split`, drawn as those of the UCI sets."""
+        train, test = self._numbers(split)
+        x = self.schema(split).filled(self._x)
+        return Split(
+            {"train": Rows(x[train], self._y[train]), "test": Rows(x[test], self._y[test])}
+        )
+
+    def _numbers(self, split: int) -> tuple[splits.Index, splits.Index]:
+        return splits.train_test(len(self._y), split, self._settings.test_share)
+
+
+def load(settings: Settings) -> Dataset:
+    """Read a table, learn its schema, and deal with what is missing."""
+    _check(settings)
+    path = Path(settings.path)
+    rows = read(path, _columns(path, settings))
+    target = schema.numbers(rows[settings.target].combine_chunks(), settings.target, str(path))
+    learnt = schema.learn(rows, settings.target, settings.categories, str(path))
+    learnt = replace(learnt, missing=settings.missing)
+    x = learnt.encode(rows, str(path)).x
+    kept = _complete(x, target, learnt, settings)
+    if len(kept) < FEWEST_ROWS:
+        raise UserError(
+            f"{path} has {len(kept)} row(s) to learn from{_of(len(target), len(kept))}: needs "
+            f"{FEWEST_ROWS} at least"
+        )
+    return TableDataset(settings, learnt, x[kept], target[kept])
+
+
+def read(path: Path, names: Sequence[str]) -> pa.Table:
+    """These columns of a whole file, all as trimmed texts, null where a value is missing."""
+    import pyarrow as pa
+
+    batches = [as_texts(batch) for batch in reading.chunks(path, texts(names))]
+    return pa.Table.from_batches(batches, pa.schema(list(texts(names).items())))
+
+
+def texts(names: Sequence[str]) -> dict[str, pa.DataType]:
+    """The types to ask of `reading.chunks` for."""
+    import pyarrow as pa
+
+    return {name: pa.string() for name in names}
+
+
+def as_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with texts trimmed, and null where nothing or "nan" is left."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = []
+    for column in batch.columns:
+        trimmed = pc.utf8_trim_whitespace(column)
+        nothing = pc.is_in(pc.utf8_lower(trimmed), pa.array(["", "nan", "nat"]))
+        columns.append(pc.if_else(nothing, pa.scalar(None, pa.string()), trimmed))
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _check(settings: Settings) -> None:
+    if settings.missing not in MISSING_RULES:
+        raise UserError(
+            f"dataset.missing={settings.missing}{nearest(settings.missing, MISSING_RULES)}: must be "
+            f"{' or '.join(MISSING_RULES)}"
+        )
+    if not 0 < settings.test_share < 1:
+        raise UserError(f"dataset.test_share={settings.test_share}: a share of the rows, 0 to 1")
+
+
+def _columns(path: Path, settings: Settings) -> list[str]:
+    """Names of the columns to read; `target` and `ignore` must be among the file's."""
+    names = reading.columns(path)
+    for key, name in [("target", settings.target), *(("ignore", n) for n in settings.ignore)]:
+        if name not in names:
+            raise UserError(
+                f"dataset.{key}={name}: {path} has no such column{nearest(name, names)}; it has "
+                f"{', '.join(names[:30])}"
+            )
+    if settings.target in settings.ignore:
+        raise UserError(f"dataset.ignore names the target '{settings.target}'")
+    return [name for name in names if name not in settings.ignore]
+
+
+def _complete(x: Array, target: Array, learnt: Schema, settings: Settings) -> NDArray[np.int64]:
+    """Numbers of the rows to keep, by the rule for missing values."""
+    absent = {learnt.target: np.isnan(target), **learnt.absent(x)}
+    if settings.missing == "refuse":
+        counts = {name: int(missing.sum()) for name, missing in absent.items() if missing.any()}
+        if counts:
+            told = ", ".join(f"'{name}' in {count} row(s)" for name, count in counts.items())
+            raise UserError(
+                f"{settings.path}: values are missing of {told}: dataset.missing=drop leaves such "
+                "rows out, dataset.missing=mean fills inputs with the mean of the training rows"
+            )
+    # A target can't be made up: such rows can only be left out.
+    asked = absent.values() if settings.missing == "drop" else [absent[learnt.target]]
+    return np.flatnonzero(~np.logical_or.reduce(list(asked)))
+
+
+def _of(rows: int, kept: int) -> str:
+    return f", {rows - kept} of {rows} being incomplete" if rows > kept else ""

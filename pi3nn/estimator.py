@@ -1,0 +1,256 @@
+"""The methods as scikit-learn estimators.
+
+    model = PI3NNRegressor(random_state=1).fit(X, y)
+    model.predict_interval(X_new, levels=[0.9, 0.95])   # (rows, levels, 2)
+
+Thin: rows are standardised, trained and calibrated by what `pi3nn-run` uses, and with the same
+settings and seed the numbers are the same. Every key of a method's YAML is a parameter, with the
+value that `pi3nn-run dataset=table` would take as its default.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pi3nn import config, conformal, methods, stacking
+from pi3nn.data.base import Rows, Split
+from pi3nn.errors import UserError, nearest
+from pi3nn.methods.base import Fitted, Stack
+from pi3nn.model import Model, Part, Prediction
+
+Array = NDArray[np.float64]
+
+_RUN_KEYS = ("calibrate", "holdout", "scaling", "device", "engine")
+"""Keys of a run, besides those of the method, that are parameters too."""
+
+
+class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A regressor that predicts intervals; see the module for its parameters.
+
+    With several targets, ``y (rows, targets)``, each has intervals of its own, fitted as one stack,
+    and what is returned has an axis of targets behind that of the rows.
+    """
+
+    kind: ClassVar[str]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__init__ = _constructor(cls.kind)  # type: ignore[method-assign]
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Train on rows ``X (rows, features)`` with targets ``y (rows,)`` or ``(rows, targets)``.
+
+        Raises
+        ------
+        ValueError
+            For data or parameters that make no sense.
+        RuntimeError
+            When the training diverged or collapsed.
+        """
+        x, targets = validate_data(
+            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
+        )
+        self._single_ = targets.ndim == 1
+        with _value_errors():
+            self.model_ = self._train(x, targets.reshape(len(x), -1).astype(np.float64))
+        return self
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Point predictions ``(rows,)``; of several targets ``(rows, targets)``."""
+        return self._shaped(self._predict(X, self.levels).point)
+
+    def predict_interval(self, X: ArrayLike, levels: Sequence[float] | None = None) -> Array:
+        """Lower and upper bounds ``(rows, levels, 2)``; of several targets ``(rows, targets, levels, 2)``.
+
+        `levels` are those of the parameter by default. QD, PIVEN and CQR serve no others.
+        """
+        predicted = self._predict(X, self.levels if levels is None else levels)
+        return self._shaped(np.stack([predicted.lower, predicted.upper], axis=-1))
+
+    def confidence_score(self, X: ArrayLike) -> Array:
+        """Mean width of the training rows over the width of a row, at most 1, at the highest level.
+
+        ``(rows,)``, or ``(rows, targets)``. The smaller, the less a row is like the training rows.
+        """
+        return self._shaped(self._predict(X, [max(self.levels)]).confidence)
+
+    def _predict(self, X: ArrayLike, levels: Sequence[float]) -> Prediction:
+        check_is_fitted(self)
+        x = validate_data(self, X, dtype=np.float64, reset=False)
+        with _value_errors():
+            return self.model_.at(_levels(levels))(x)
+
+    def _shaped(self, values: Array) -> Array:
+        return values[:, 0] if self._single_ else values
+
+    def _train(self, x: Array, y: Array) -> Model:
+        method, settings = methods.get(self.kind), self._settings()
+        levels = _levels(self.levels)
+        holdout = float(self.holdout)
+        if self.calibrate == "conformal" and holdout * len(x) < conformal.rows_needed(max(levels)):
+            needed = conformal.rows_needed(max(levels))
+            raise UserError(
+                f"level {max(levels):g} needs {needed} rows to calibrate on, and holdout={holdout:g} "
+                f"of {len(x)} samples gives fewer: more samples, a larger holdout, or a lower level"
+            )
+        seed = _seed(self.random_state)
+        prepared = [
+            stacking.standardise(Split({"train": Rows(x, column)}), self.scaling, holdout, seed)
+            for column in y.T
+        ]
+        parts = []
+        for gamma in levels if method.retrains(settings) else [None]:
+            stack = Stack(
+                x=stacking.tensor([p.sets["train"].x for p in prepared], self.device),
+                y=stacking.tensor([p.sets["train"].y for p in prepared], self.device),
+                seeds=[seed] * len(prepared),
+                settings=[settings] * len(prepared),
+                gamma=gamma,
+                engine=self.engine,
+            )
+            parts.append(_part(method.fit(stack), prepared, gamma, self.device))
+        return Model(self.kind, settings, self.calibrate, [p.scaler for p in prepared], parts)
+
+    def _settings(self) -> Any:
+        """The method's settings; every parameter is checked as a run's key is."""
+        cfg = copy.deepcopy(_configuration(self.kind))
+        given = {"levels": _levels(self.levels)}
+        given |= {name: getattr(self, name) for name in _RUN_KEYS}
+        given |= {f"method.{name}": getattr(self, name) for name in _method_keys(self.kind)}
+        for name, value in given.items():
+            try:
+                OmegaConf.update(
+                    cfg, name, value.item() if isinstance(value, np.generic) else value
+                )
+            except OmegaConfBaseException as error:
+                parameter = name.removeprefix("method.")
+                raise UserError(f"{parameter}={value!r}: {config.first_line(error)}") from error
+        config.check(cfg)
+        return OmegaConf.to_object(cfg.method)
+
+
+def _constructor(kind: str) -> Callable[..., None]:
+    """An ``__init__`` whose parameters are the keys of the method, and their values its defaults."""
+    defaults = _defaults(kind)
+
+    def __init__(self: Any, **parameters: Any) -> None:  # noqa: N807 (it becomes one)
+        for name in parameters:
+            if name not in defaults:
+                raise TypeError(f"there is no parameter '{name}'{nearest(name, defaults)}")
+        for name, value in {**defaults, **parameters}.items():
+            setattr(self, name, value)
+
+    keyword, positional = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    own = [inspect.Parameter("self", positional)]
+    own += [inspect.Parameter(name, keyword, default=value) for name, value in defaults.items()]
+    __init__.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    return __init__
+
+
+@functools.cache
+def _configuration(kind: str) -> DictConfig:
+    """What ``pi3nn-run dataset=table method=<kind>`` would run."""
+    return config.composed("experiment=fit", "dataset=table", f"method={kind}")
+
+
+def _method_keys(kind: str) -> list[str]:
+    return [str(name) for name in _configuration(kind).method if name not in ("name", "kind")]
+
+
+def _defaults(kind: str) -> dict[str, Any]:
+    plain = OmegaConf.to_container(_configuration(kind), enum_to_str=True)
+    assert isinstance(plain, dict)
+    own = {name: plain["method"][name] for name in _method_keys(kind)}
+    run = {name: plain[name] for name in _RUN_KEYS}
+    return {"levels": tuple(plain["levels"]), "random_state": None, **own, **run}
+
+
+def _levels(levels: Any) -> list[float]:
+    try:
+        return [float(gamma) for gamma in np.atleast_1d(levels)]
+    except (TypeError, ValueError) as error:
+        raise UserError(f"levels={levels}: numbers between 0 and 1, such as [0.9, 0.95]") from error
+
+
+def _seed(random_state: Any) -> int:
+    """A whole number is the seed itself, as in ``seeds=[1]``; else one is drawn."""
+    source = check_random_state(random_state)
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(source.randint(2**31 - 1))
+
+
+def _part(
+    fitted: Fitted, prepared: Sequence[stacking.Prepared], gamma: float | None, device: str
+) -> Part:
+    if fitted.failures:
+        raise RuntimeError(f"the training failed: {next(iter(fitted.failures.values()))}")
+    sets = {}
+    for name in prepared[0].sets:
+        said = fitted.outputs(stacking.tensor([p.sets[name].x for p in prepared], device))
+        sets[name] = {key: values.cpu().numpy().astype(np.float32) for key, values in said.items()}
+        sets[name]["y"] = np.stack([p.sets[name].y for p in prepared]).astype(np.float32)
+    return Part(
+        gamma,
+        state={name: values.cpu().numpy() for name, values in fitted.state().items()},
+        scalars={name: values.cpu().numpy() for name, values in fitted.scalars.items()},
+        sets=sets,
+    )
+
+
+@contextmanager
+def _value_errors() -> Iterator[None]:
+    """What is a mistake of the user's there is a ValueError here."""
+    try:
+        yield
+    except UserError as error:
+        raise ValueError(str(error)) from error
+
+
+class PI3NNRegressor(IntervalRegressor):
+    """PI3NN: three networks trained by least squares; any level from one fit, OOD-aware."""
+
+    kind = "pi3nn"
+
+
+class QDRegressor(IntervalRegressor):
+    """QD: quality-driven intervals; trained once for each of `levels`."""
+
+    kind = "qd"
+
+
+class PIVENRegressor(IntervalRegressor):
+    """PIVEN: QD with a point prediction inside; trained once for each of `levels`."""
+
+    kind = "piven"
+
+
+class SQRRegressor(IntervalRegressor):
+    """SQR: simultaneous quantile regression; any level from one fit."""
+
+    kind = "sqr"
+
+
+class DERRegressor(IntervalRegressor):
+    """DER: deep evidential regression; any level from one fit."""
+
+    kind = "der"
+
+
+class CQRRegressor(IntervalRegressor):
+    """CQR: conformalised quantile regression; coverage is guaranteed, once for each of `levels`."""
+
+    kind = "cqr"
