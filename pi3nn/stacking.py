@@ -73,8 +73,8 @@ def _scaler(scaling: str, split: Split, train: Rows) -> Scaler:
     if scaling == "none":
         inputs = train.x.shape[1]
         return Scaler(np.zeros(inputs), np.ones(inputs), 0.0, 1.0)
-    if scaling == "train":
-        return Scaler.fit(train.x, train.y)
+    if scaling in ("train", "unbiased"):
+        return Scaler.fit(train.x, train.y, unbiased=scaling == "unbiased")
     known = [split.sets[name] for name in ("train", "test") if name in split.sets]
     return Scaler.fit(np.concatenate([r.x for r in known]), np.concatenate([r.y for r in known]))
 

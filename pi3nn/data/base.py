@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
 if TYPE_CHECKING:
     from pi3nn.data.schema import Schema
 
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Rows:
-    """Named rows in original units: ``x (N, D)``, ``y (N,)``; `index` labels rows (dates)."""
+    """Named rows in original units: ``x (N, D)``, ``y (N,)``; `index` labels rows.
+
+    An index is what a figure has on its axis: dates, or the input itself where there is one only.
+    """
 
     x: Array
     y: Array
-    index: NDArray[np.datetime64] | None = None
+    index: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True)
