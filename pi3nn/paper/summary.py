@@ -37,7 +37,7 @@ class Run:
 def write(store: Store, run: Run, folder: Path) -> None:
     """Print the tables of a run and write ``table.csv``, ``table.md``, ``figure.png``, ``.pdf``."""
     records = pd.DataFrame(store.rows(run.keys))
-    asked = records["gamma"].isin(run.levels) & (records["set"] == _judged_set(records))
+    asked = records["gamma"].isin(run.levels) & (records["set"] == judged_set(records))
     judged = records[asked]
     text = "\n".join(_lines(judged, run))
     folder.mkdir(parents=True, exist_ok=True)
