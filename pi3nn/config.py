@@ -29,6 +29,7 @@ class Scaling(Enum):
     """Which rows the standardisation is computed from."""
 
     train = "train"
+    unbiased = "unbiased"  # the same, divided by N - 1: PI3NN in the released 10D run
     full = "full"  # training and test rows together: QD and PIVEN in the released runs
     none = "none"
 
@@ -76,8 +77,8 @@ class Run:
     engine: Engine = MISSING
     workers: int = MISSING
     memory: float = MISSING
-    plan: bool = MISSING
     save_model: bool = MISSING
+    plan: bool = MISSING
     force: bool = MISSING
 
 
@@ -91,7 +92,6 @@ def register() -> None:
         store.store(group="method", name=f"base_{kind}", node=methods.get(kind).Settings)
 
 
-def check(cfg: DictConfig) -> None:
 def composed(*overrides: str) -> DictConfig:
     """The configuration that ``pi3nn-run <overrides>`` would have; also inside another Hydra job."""
     register()
@@ -104,6 +104,7 @@ def composed(*overrides: str) -> DictConfig:
         GlobalHydra.instance().hydra = outer
 
 
+def check(cfg: DictConfig) -> None:
     """Refuse values that have the right type but make no sense.
 
     Raises
