@@ -13,6 +13,10 @@ class UserError(Exception):
     """
 
 
+class SweepError(Exception):
+    """Some jobs of a sweep failed, the others are done; the text says which and why: exit code 1."""
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
     """Return ``" (did you mean 'x'?)"`` for the valid name closest to `name`, or an empty string."""
     matches = difflib.get_close_matches(name, list(valid), n=1, cutoff=0.5)

@@ -135,7 +135,7 @@ def stacks(missing: list[Member], workers: int, memory: float) -> list[list[Memb
     for member in missing:
         groups[_shape(member)].append(member)
     portions = []
-    for group in sorted(groups.values(), key=_work, reverse=True):
+    for group in sorted(groups.values(), key=work, reverse=True):
         width = min(_width(group[0], memory / workers), -(-len(group) // workers))
         count = -(-len(group) // width)
         portions += [group[i::count] for i in range(count)]
@@ -155,7 +155,7 @@ def _width(member: Member, memory: float) -> int:
     return min(width, stack_width(shape, step_rows))
 
 
-def _work(group: list[Member]) -> int:
+def work(group: list[Member]) -> int:
     """A measure of a group's work, to start with the longest."""
     shape = _network(group[0])
     rows = len(group[0].split.train.y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -20,9 +21,26 @@ def as_meant(arguments: Sequence[str]) -> list[str]:
     """Say it as Hydra wants to hear it.
 
     ``seeds=3`` becomes a list, and so does each alternative of ``-m seeds=1,2``, since lists are
-    typed; ``sweep={...}`` may name keys that are not swept yet.
+    typed; ``sweep={...}`` may name keys that are not swept yet; a run that is only planned leaves
+    no folder; a table of one's own is fitted, and named after its file.
     """
-    return [_as_meant(argument) for argument in arguments]
+    meant = [_as_meant(argument) for argument in arguments]
+    if "dataset=table" in arguments:
+        meant += _about_table(arguments)
+    if any(argument.lower() in _PLANS for argument in arguments):
+        meant += ["hydra.run.dir=.", "hydra.output_subdir=null"]
+    return meant
+
+
+_PLANS = ("plan=true", "plan=yes", "plan=on", "plan=1")  # what OmegaConf takes for true
+
+
+def _about_table(arguments: Sequence[str]) -> list[str]:
+    """``experiment=fit`` and the name of the file without its endings, unless said otherwise."""
+    said = dict(argument.partition("=")[::2] for argument in arguments)
+    added = [] if "experiment" in said else ["experiment=fit"]
+    name = re.sub(r"\W+", "_", Path(said.get("dataset.path", "")).name.split(".")[0])
+    return added if "dataset.name" in said or not name else [*added, f"dataset.name='{name}'"]
 
 
 def _as_meant(argument: str) -> str:
@@ -51,7 +69,11 @@ def explain(arguments: Sequence[str], error: Exception) -> str:
         if sentence:
             return sentence
     for text in arguments:
-        if "=" not in text and not text.startswith(("-", "~")) and text not in _option_values(arguments):
+        if (
+            "=" not in text
+            and not text.startswith(("-", "~"))
+            and text not in _option_values(arguments)
+        ):
             return f"'{text}' is not of the form key=value{nearest(text, _keys(_base(overrides)))}"
     return _in_hydras_words(error)
 
@@ -60,7 +82,9 @@ def _several_values(arguments: Sequence[str]) -> str:
     """A comma without ``-m``: lists take brackets, several runs take ``-m``."""
     text = next(text for text in arguments if "," in text.partition("=")[2])
     key, _, value = text.partition("=")
-    lists = f"write {key}=[{value}] for one run with all of them, or " if key in config.LISTS else ""
+    lists = (
+        f"write {key}=[{value}] for one run with all of them, or " if key in config.LISTS else ""
+    )
     return f"{text} names several values: {lists}add -m for one run each"
 
 
@@ -68,7 +92,9 @@ def _unreadable(text: str) -> str | None:
     try:
         OverridesParser.create().parse_override(text)
     except HydraException:
-        return f"'{text}' can't be read: look for an open bracket or quote, and quote the whole of it"
+        return (
+            f"'{text}' can't be read: look for an open bracket or quote, and quote the whole of it"
+        )
     return None
 
 
@@ -79,7 +105,9 @@ def _unknown_choice(key: str, value: str) -> str | None:
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     for choice in value.split(","):
         if choice not in known:
-            return f"there is no {key}={choice}{nearest(choice, known)}; choices: {', '.join(known)}"
+            return (
+                f"there is no {key}={choice}{nearest(choice, known)}; choices: {', '.join(known)}"
+            )
     return None
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shlex
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 from pi3nn import paths
-from pi3nn.errors import UserError
+from pi3nn.errors import SweepError, UserError
 
 _HELP = """\
 Train prediction-interval methods on the paper's data or your own; print and store the results.
@@ -18,7 +21,8 @@ Train prediction-interval methods on the paper's data or your own; print and sto
   pi3nn-run dataset=boston seeds=3 method.hidden=100     what you set is no longer swept
   pi3nn-run dataset=boston levels=[0.5,0.9,0.99]         other levels: nothing is trained again
   pi3nn-run dataset=boston protocol=released             as in the authors' released runs
-  pi3nn-run -m dataset=boston,wine,yacht                 several runs, one after the other
+  pi3nn-run -m dataset=boston,wine method.hidden=20,50   a sweep: every combination, few stacks
+  pi3nn-run -m dataset=boston,wine plan=true             what would be trained, and how long
   pi3nn-run dataset=boston --cfg job                     show the configuration, run nothing
 
 Choices:
@@ -28,7 +32,7 @@ Keys (see --cfg job for all, with those of the method and the data set):
   levels=[0.95]  splits=[1,2,3]  seeds=[1,2,3,4,5]   what to train and evaluate
   'sweep={{method.hidden: [50,100]}}'                  the grid of hyper-parameters
   store=results/runs   trained members; what is there is not trained again
-  workers=0            processes (0: one per core)      device=cpu
+  workers=0            processes (0: one per core)      device=cpu      force=true: train again
 Tables and figures go to results/<experiment>/<dataset>/<method>-<protocol>/.
 Data: `pi3nn-data --help`. Results: `pi3nn-report --help`. Hydra's own help: --hydra-help."""
 
@@ -68,25 +72,43 @@ def _guarded(arguments: list[str]) -> int:
     wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
     # Hydra would print its own text and exit with 1; this makes it raise instead.
     os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        from pi3nn.cli import mistakes
+
+        sys.argv[1:] = mistakes.as_meant(arguments)
+        _hydra_main()
+    except KeyboardInterrupt:
+        command = shlex.join(["pi3nn-run", *arguments])
+        return _say(f"stopped; what is stored is kept. To go on: {command}", 130)
+    except SweepError as error:
+        return _say(str(error), 1)
+    except Exception as error:
+        said = _in_a_sentence(arguments, error)
+        if said is None or wants_traceback:
+            raise
+        return _say(said)
+    return 0
+
+
+def _in_a_sentence(arguments: list[str], error: Exception) -> str | None:
+    """What to tell a user of his mistake; None for a mistake of ours."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
     from pi3nn.cli import mistakes
 
-    try:
-        sys.argv[1:] = mistakes.as_meant(arguments)
-        _hydra_main()
-    except UserError as error:
-        if wants_traceback:
-            raise
-        return _say(str(error))
-    except (HydraException, OmegaConfBaseException) as error:
-        if wants_traceback:
-            raise
-        return _say(mistakes.explain(arguments, error))
-    except KeyboardInterrupt:
-        return _say("stopped; what is stored is kept: the same command goes on from there", 130)
-    return 0
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, (HydraException, OmegaConfBaseException)):
+        return mistakes.explain(arguments, error)
+    if isinstance(error, OSError) and error.errno in _ABOUT_FOLDERS:
+        where = f" {error.filename}" if error.filename else " the results"
+        return f"can't write{where}: {os.strerror(error.errno).lower()}; what is stored is kept"
+    return None
+
+
+# What an operating system says of a folder that can't take tables and figures.
+_ABOUT_FOLDERS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}
 
 
 def _say(sentence: str, code: int = 2) -> int:
@@ -96,21 +118,26 @@ def _say(sentence: str, code: int = 2) -> int:
 
 def _hydra_main() -> None:
     import hydra
+    from hydra.types import RunMode
     from omegaconf import DictConfig
 
     from pi3nn import config
 
     config.register()
-    mistakes: list[UserError] = []
+    mistakes: list[Exception] = []
 
     @hydra.main(version_base="1.3", config_path=str(paths.configs()), config_name="config")
     def job(cfg: DictConfig) -> None:
         from hydra.core.hydra_config import HydraConfig
 
         settings = HydraConfig.get()
+        folder = Path(settings.runtime.output_dir)
         try:
-            execute(cfg, settings.overrides.task, Path(settings.runtime.output_dir))
-        except UserError as error:
+            execute(cfg, settings.overrides.task, folder, settings.mode is RunMode.MULTIRUN)
+        except Exception as error:
+            if settings.mode is RunMode.MULTIRUN:  # the sweeper lists it with the others
+                _keep_traceback(error, folder)
+                raise
             mistakes.append(error)  # raised here, Hydra would print words of its own first
 
     job()
@@ -118,17 +145,33 @@ def _hydra_main() -> None:
         raise mistakes[0]
 
 
-def execute(cfg: object, overrides: Sequence[str], folder: Path) -> None:
-    """One job: check, run, and write table and figure into `folder`."""
+def _keep_traceback(error: Exception, folder: Path) -> None:
+    if not isinstance(error, (UserError, OSError)):
+        (folder / "error.txt").write_text("".join(traceback.format_exception(error)))
+
+
+def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool = False) -> None:
+    """One job: check, run, and write table and figure into `folder`; or only say what it would do."""
     from omegaconf import DictConfig
 
-    from pi3nn import config, runner
+    from pi3nn import config, export, forecast, plan, runner
     from pi3nn.paper import summary
     from pi3nn.store import Store
 
     assert isinstance(cfg, DictConfig)
     config.settle_sweep(cfg, overrides)
     config.check(cfg)
+    if cfg.plan:
+        how = runner.How(cfg.workers, cfg.memory, cfg.force)
+        print("\n".join(forecast.describe(plan.members(cfg), Store(cfg.store), how)))
+        return
+    if cfg.save_model:
+        export.check(plan.members(cfg))
     members, trained = runner.run(cfg)
-    run = summary.Run([m.key for m in members], list(cfg.levels), cfg.unit.value, trained)
-    summary.write(Store(cfg.store), run, folder)
+    store, levels = Store(cfg.store), list(cfg.levels)
+    run = summary.Run([m.key for m in members], levels, cfg.unit.value, trained)
+    summary.write(store, run, folder, in_sweep)
+    if cfg.save_model:
+        export.export(members, store, levels, folder / "model")
+        print(summary.in_words(store, run))
+        print(f"Predict with: pi3nn-predict model={folder / 'model'} data=new.csv output=out.csv")

@@ -34,8 +34,11 @@ class Run:
     trained: int
 
 
-def write(store: Store, run: Run, folder: Path) -> None:
-    """Print the tables of a run and write ``table.csv``, ``table.md``, ``figure.png``, ``.pdf``."""
+def write(store: Store, run: Run, folder: Path, in_sweep: bool = False) -> None:
+    """Print the tables of a run and write ``table.csv``, ``table.md``, ``figure.png``, ``.pdf``.
+
+    Of a run in a sweep, which ends with a table and a figure of its own, only the tables are written.
+    """
     records = pd.DataFrame(store.rows(run.keys))
     asked = records["gamma"].isin(run.levels) & (records["set"] == judged_set(records))
     judged = records[asked]
@@ -43,6 +46,8 @@ def write(store: Store, run: Run, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _table(judged).to_csv(folder / "table.csv", index=False, float_format="%.6g")
     (folder / "table.md").write_text(text + "\n", encoding="utf-8")
+    if in_sweep:
+        return
     print(text, flush=True)
     from pi3nn.paper import figures  # half a second: not before the table is on the screen
 
@@ -89,7 +94,7 @@ def _lines(judged: pd.DataFrame, run: Run) -> Iterator[str]:
         yield ""
         yield f"## {gamma:.4g} intervals on {first.set} rows"
         yield ""
-        yield from _markdown(_shown(tables.scenarios(rows)))
+        yield from markdown(_shown(tables.scenarios(rows)))
         yield ""
         yield from _statistics(rows, run.unit, float(str(gamma)))
 
@@ -120,13 +125,13 @@ def _statistics(rows: pd.DataFrame, unit: str, gamma: float) -> Iterator[str]:
         [(_NAMES[c.statistic], f"{c.ours:.3f}", c.printed, c.verdict) for c in comparisons],
         columns=[over, "ours", "paper", "verdict"],
     )
-    yield from _markdown(shown if in_paper else shown[[over, "ours"]])
+    yield from markdown(shown if in_paper else shown[[over, "ours"]])
     if shown["verdict"].any():
         yield ""
         yield _RULE
 
 
-def _markdown(table: pd.DataFrame) -> Iterator[str]:
+def markdown(table: pd.DataFrame) -> Iterator[str]:
     """A table that reads well both as plain text and as Markdown."""
     cells = [list(map(str, table.columns)), *table.astype(str).to_numpy().tolist()]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]

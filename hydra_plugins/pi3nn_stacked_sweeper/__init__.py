@@ -1,0 +1,115 @@
+"""Hydra's door to `pi3nn.sweep`: ``hydra/sweeper=stacked``, the default of ``pi3nn-run -m``.
+
+Hydra looks for plugins in the namespace package ``hydra_plugins`` only (a folder without
+``__init__.py``) and imports every one at each start, so this file is thin.
+"""
+
+# No `from __future__ import annotations`: Hydra runs this before it is in sys.modules, where a
+# dataclass would look its annotations up.
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra._internal.core_plugins import basic_sweeper
+from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+
+
+@dataclass
+class StackedSweeperConf:
+    """Keys below ``hydra.sweeper``."""
+
+    _target_: str = "hydra_plugins.pi3nn_stacked_sweeper.StackedSweeper"
+    # Parts that training is cut into where the launcher runs jobs in other processes or on other
+    # machines; 0: one per core of this one.
+    shards: int = 0
+    # Overrides that a YAML brings with it, as for Hydra's own sweeper.
+    params: dict[str, str] | None = None
+
+
+ConfigStore.instance().store(group="hydra/sweeper", name="stacked", node=StackedSweeperConf)
+
+
+class StackedSweeper(basic_sweeper.BasicSweeper):  # type: ignore[misc]
+    """Every combination of the values, as Hydra's own sweeper has it, trained in few stacks."""
+
+    def __init__(self, shards: int, params: dict[str, str] | None) -> None:
+        super().__init__(max_batch_size=None, params=params)
+        self.shards = shards
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
+        self.task_function = task_function
+
+    def sweep(self, arguments: list[str]) -> None:
+        from pi3nn import sweep
+        from pi3nn.cli import mistakes
+
+        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
+        overrides = parser.parse_overrides([*self._parse_config(), *arguments])
+        (batch,) = self.split_arguments(overrides, None)
+        # Resolved once: the folder's name has the time in it.
+        self.config.hydra.sweep.dir = str(Path(self.config.hydra.sweep.dir))
+        sweep.run(batch, _Hydra(self), mistakes.explain)
+
+
+class _Hydra:
+    """What `pi3nn.sweep` needs of Hydra."""
+
+    def __init__(self, sweeper: "StackedSweeper") -> None:
+        self._sweeper = sweeper
+        self.folder = Path(sweeper.config.hydra.sweep.dir)
+        self.in_process = sweeper.config.hydra.runtime.choices["hydra/launcher"] == "basic"
+        self.shards = sweeper.shards
+        self.cores_of_a_shard = (
+            OmegaConf.select(sweeper.config, "hydra.launcher.cpus_per_task") or 1
+        )
+
+    def compose(self, overrides: Sequence[str]) -> DictConfig:
+        loader = self._sweeper.hydra_context.config_loader
+        cfg = loader.load_sweep_config(self._sweeper.config, list(overrides))
+        with read_write(cfg), open_dict(cfg):
+            del cfg["hydra"]
+        return cfg
+
+    def start(self) -> None:
+        """Make the sweep's folder, with the configuration that all jobs share."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        OmegaConf.save(self._sweeper.config, self.folder / "multirun.yaml")
+
+    def launch_shards(
+        self, task: TaskFunction, overrides: Sequence[Sequence[str]]
+    ) -> Sequence[Any]:
+        """Run `task` once for each of `overrides` where the chosen launcher runs things."""
+        from hydra.core.plugins import Plugins
+
+        launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=self._sweeper.hydra_context,
+            task_function=task,
+            config=self._sweeper.config,
+        )
+        return self._launch(launcher, overrides, 0)
+
+    def launch_job(self, overrides: Sequence[str], number: int) -> Any:
+        """Run one of the jobs that were asked for here: with its members stored it takes a second."""
+        from hydra._internal.core_plugins.basic_launcher import BasicLauncher
+
+        launcher = BasicLauncher()
+        launcher.setup(
+            hydra_context=self._sweeper.hydra_context,
+            task_function=self._sweeper.task_function,
+            config=self._sweeper.config,
+        )
+        return self._launch(launcher, [overrides], number)[0]
+
+    def _launch(
+        self, launcher: Launcher, overrides: Sequence[Sequence[str]], first: int
+    ) -> Sequence[Any]:
+        returned: Sequence[Any] = launcher.launch(overrides, initial_job_idx=first)
+        return returned

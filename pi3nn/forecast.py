@@ -1,0 +1,142 @@
+"""What a run would do: members, stacks, time. Nothing is stored."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from pi3nn import methods, plan, runner, stacking
+from pi3nn.plan import Member
+from pi3nn.runner import How
+from pi3nn.store import Store
+
+_PROBE_SECONDS = 2.0  # of one stack
+_PROBES_SECONDS = 15.0  # of all
+_LOOKED_AT = 30  # past members of one kind: more would not change their median
+
+Past = dict[str, list[str]]  # keys of stored members, by what makes them similar
+
+
+def describe(members: Sequence[Member], store: Store, how: How) -> Iterator[str]:
+    """Lines for the screen: how many members, how many of them stored, stacks, and the time."""
+    missing = runner.left(members, store, how)
+    kept = len(members) - len(missing)
+    yield f"{len(members)} members: {kept} stored in {store.root}, {len(missing)} to train"
+    if not missing:
+        return
+    torch.set_num_threads(1)
+    stacks = plan.stacks(missing, how.processes, how.memory)
+    workers = min(how.processes, len(stacks))
+    yield f"{len(stacks)} stacks of {_range([len(stack) for stack in stacks])} on {workers} workers"
+    seconds, probed = _seconds(stacks, store)
+    source = {0: "from past runs", len(stacks): "from a short probe"}.get(
+        probed, f"from past runs, and a short probe for {probed} stacks"
+    )
+    yield f"about {_readable(_end(seconds, workers))} ({source})"
+
+
+def _range(sizes: list[int]) -> str:
+    low, high = min(sizes), max(sizes)
+    return f"{low} members" if low == high else f"{low} to {high} members"
+
+
+def _readable(seconds: float) -> str:
+    if seconds < 90:
+        return f"{math.ceil(seconds)} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+
+
+def _end(seconds: Sequence[float], workers: int) -> float:
+    """When the last of the stacks is done, each taken by the first worker that is free."""
+    free = [0.0] * workers
+    for stack in seconds:
+        heapq.heappush(free, heapq.heappop(free) + stack)
+    return max(free)
+
+
+def _seconds(stacks: Sequence[list[Member]], store: Store) -> tuple[list[float], int]:
+    """The time of every stack, and how many had to be probed."""
+    past = _past(store)
+    known = [_from_past(stack, past, store) for stack in stacks]
+    unknown = [number for number, seconds in enumerate(known) if seconds is None]
+    # Stacks of one kind differ in size only: one of them is probed.
+    kinds = {_similarity(stacks[number][0]): number for number in reversed(unknown)}
+    budget = min(_PROBE_SECONDS, _PROBES_SECONDS / max(len(kinds), 1))
+    each = {kind: probe(stacks[n], budget) / len(stacks[n]) for kind, n in kinds.items()}
+    return [
+        each[_similarity(stack[0])] * len(stack) if seconds is None else seconds
+        for stack, seconds in zip(stacks, known, strict=True)
+    ], len(unknown)
+
+
+# --- past runs -----------------------------------------------------------------------------------
+
+
+def _past(store: Store) -> Past:
+    past: Past = defaultdict(list)
+    for key in store.keys():  # noqa: SIM118 (a store is not a dict)
+        labels = store.result(key)["member"]
+        if labels["status"] == "ok":
+            past[_similar(labels["dataset"], _settings(labels))].append(key)
+    return past
+
+
+def _settings(labels: Mapping[str, Any]) -> dict[str, Any]:
+    prefix = "method."
+    return {name.removeprefix(prefix): v for name, v in labels.items() if name.startswith(prefix)}
+
+
+def _similarity(member: Member) -> str:
+    return _similar(member.config["dataset"]["name"], member.config["method"])
+
+
+def _similar(dataset: str, settings: Mapping[str, Any]) -> str:
+    """The same for members that take the same time: what may differ within a stack does not count."""
+    varying = methods.get(settings["kind"]).varying | {"name"}
+    fixed = {key: value for key, value in settings.items() if key not in varying}
+    return json.dumps([dataset, fixed], sort_keys=True)
+
+
+def _from_past(stack: list[Member], past: Past, store: Store) -> float | None:
+    """The median of members of the same engine, from stacks of the size most like this one's."""
+    engine, times = stack[0].config["engine"], defaultdict(list)
+    for key in past.get(_similarity(stack[0]), [])[:_LOOKED_AT]:
+        if store.config(key)["engine"] == engine:
+            size = store.provenance(key)["stack"]
+            times[abs(math.log(size / len(stack)))].append(store.result(key)["member"]["seconds"])
+    return statistics.median(times[min(times)]) * len(stack) if times else None
+
+
+# --- a probe -------------------------------------------------------------------------------------
+
+
+class _EnoughError(Exception):
+    """Ends a probe."""
+
+
+def probe(stack: Sequence[Member], budget: float) -> float:
+    """Seconds that a stack will take, from the first `budget` seconds of its training."""
+    started = time.perf_counter()
+    found = [0.0]
+
+    def watch(share: float, loss: float) -> None:
+        taken = time.perf_counter() - started
+        found[0] = taken / max(share, 1e-9)
+        if taken > budget:
+            raise _EnoughError
+
+    prepared = [stacking.prepare(member) for member in stack]
+    try:
+        methods.get(stack[0].kind).fit(stacking.build(stack, prepared, watch))
+    except _EnoughError:
+        return found[0]
+    return time.perf_counter() - started

@@ -1,0 +1,84 @@
+"""What a sweep leaves for its user: one table over the swept keys, and their effect in a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from pi3nn.paper import summary
+from pi3nn.store import Store
+
+METRICS = ["picp", "mpiw", "nmpiw", "rmse", "interval_score"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One job of a sweep: its values of the swept keys, its members, and the levels it asked for."""
+
+    labels: dict[str, str]
+    store: Store
+    keys: list[str]
+    levels: list[float]
+
+
+def write(parts: Sequence[Part], folder: Path) -> None:
+    """Print the table of a sweep and write ``table.csv``, ``table.md``, ``figure.png``, ``.pdf``."""
+    whole = table(parts)
+    swept = list(parts[0].labels)
+    text = "\n".join(_lines(whole, swept))
+    folder.mkdir(parents=True, exist_ok=True)
+    whole.to_csv(folder / "table.csv", index=False, float_format="%.6g")
+    (folder / "table.md").write_text(text + "\n", encoding="utf-8")
+    print(text, flush=True)
+    files = "table.csv and table.md"
+    if swept:
+        from pi3nn.paper import figures, sensitivity
+
+        figures.save(sensitivity.figure(whole, swept), folder / "figure")
+        files = "table.csv, table.md and figure.png"
+    print(f"\n{files} are in {folder}, tables of the single jobs in folders below it")
+
+
+def table(parts: Sequence[Part]) -> pd.DataFrame:
+    """One row per job and level.
+
+    Columns: the swept keys, ``gamma``, ``members``, ``failed``, the mean of each of `METRICS` over
+    the members, ``picp_std`` (of the members, ``ddof=1``) and ``seconds`` (of training, in all).
+    """
+    rows = [row for part in parts for row in _rows(part)]
+    frame = pd.DataFrame(rows)
+    for key in parts[0].labels:
+        numbers = pd.to_numeric(frame[key], errors="coerce")
+        if numbers.notna().all():
+            frame[key] = numbers
+    return frame
+
+
+def _rows(part: Part) -> list[dict[str, object]]:
+    records = pd.DataFrame(part.store.rows(part.keys))
+    records = records[records["gamma"].isin(part.levels)]
+    judged = records[records["set"] == summary.judged_set(records)]
+    rows = []
+    for gamma, group in judged.groupby("gamma"):
+        failed = int((group["status"] != "ok").sum())
+        row: dict[str, object] = {**part.labels, "gamma": gamma, "members": len(group)}
+        row |= {"failed": failed}
+        row |= {name: group[name].astype(float).mean() for name in METRICS}
+        row["picp_std"] = group["picp"].astype(float).std()
+        row["seconds"] = group["seconds"].sum()
+        rows.append(row)
+    return rows
+
+
+def _lines(whole: pd.DataFrame, swept: Sequence[str]) -> list[str]:
+    shown = whole.copy()
+    if not shown["failed"].any():
+        shown = shown.drop(columns="failed")
+    for name in [*METRICS, "picp_std"]:
+        shown[name] = shown[name].map("{:.3f}".format)
+    shown["seconds"] = shown["seconds"].map("{:.1f}".format)
+    over = ", ".join(swept) or "no key"
+    return [f"# Sweep over {over}", "", *summary.markdown(shown)]

@@ -1,0 +1,341 @@
+"""A multirun as few stacks: ``pi3nn-run -m``, behind the sweeper in ``hydra_plugins/``.
+
+1. Every job is composed, checked and expanded to members; what two jobs share is one member.
+2. Members that are not stored are trained: here, all in one go, or in shards that the chosen
+   launcher takes to other processes or machines. They share nothing but the store.
+3. The jobs that were asked for run, find everything stored, and write their folders.
+4. One table and one figure over the keys that were swept.
+
+A job that fails does not stop the others; all failures are told at the end.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from hydra.errors import HydraException
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from pi3nn import config, forecast, plan, runner
+from pi3nn.errors import SweepError, UserError
+from pi3nn.paper import aggregate
+from pi3nn.plan import Member
+from pi3nn.progress import Progress
+from pi3nn.runner import How
+from pi3nn.store import Store, StoreError
+
+_SHARDS = ".shards"  # in the sweep's folder, while shards are being trained
+_STOP = "stop"  # in there: a file that ends them
+_LOOK_EVERY = 2.0  # seconds between two looks at what shards have stored
+
+
+class Launching(Protocol):
+    """What a sweep needs of Hydra."""
+
+    folder: Path
+    in_process: bool
+    shards: int
+    cores_of_a_shard: int
+
+    def compose(self, overrides: Sequence[str]) -> DictConfig: ...
+
+    def start(self) -> None: ...
+
+    def launch_shards(
+        self, task: Callable[[Any], Any], overrides: Sequence[Sequence[str]]
+    ) -> Sequence[Any]: ...
+
+    def launch_job(self, overrides: Sequence[str], number: int) -> Any: ...
+
+
+@dataclass
+class Job:
+    """One combination of the swept values."""
+
+    number: int
+    overrides: list[str]
+    swept: dict[str, str]
+    members: list[Member] = field(default_factory=list)
+    levels: list[float] = field(default_factory=list)
+    store: str = ""
+    failure: str = ""
+
+
+Explain = Callable[[Sequence[str], Exception], str]
+
+
+def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: Explain) -> None:
+    """Train, evaluate and sum up the jobs whose overrides are given.
+
+    Raises
+    ------
+    UserError
+        If no job can be planned, or the store can't be written.
+    SweepError
+        If some jobs failed; the others are done.
+    """
+    labels = swept(batch)
+    jobs = [Job(number, list(batch[number]), labels[number]) for number in range(len(batch))]
+    how, planning = How(), False
+    for job in jobs:
+        try:
+            cfg = hydra.compose(job.overrides)
+            config.settle_sweep(cfg, job.overrides)
+            config.check(cfg)
+            runner.check_device(cfg.device)
+            job.members, job.levels, job.store = plan.members(cfg), list(cfg.levels), cfg.store
+            how, planning = How(cfg.workers, cfg.memory, cfg.force), cfg.plan
+        except UserError as error:
+            job.failure = str(error)
+        except (HydraException, OmegaConfBaseException) as error:
+            job.failure = explain(job.overrides, error)
+    good = [job for job in jobs if not job.failure]
+    if not good:
+        raise UserError("; ".join(dict.fromkeys(job.failure for job in jobs)))
+    _say_failures(jobs)
+    if planning:
+        print("\n".join(_forecast(good, hydra, how)))
+    else:
+        hydra.start()
+        _train(good, hydra, how)
+        _finish(good, hydra)
+    _raise_failures(jobs)
+
+
+def _forecast(jobs: list[Job], hydra: Launching, how: How) -> Iterator[str]:
+    if not hydra.in_process:
+        how = How(_shards(hydra) * _in_shard(hydra, how).workers, how.memory, how.force)
+    yield f"{len(jobs)} jobs"
+    for store, wanted, _ in _by_store(jobs):
+        yield from forecast.describe(wanted, store, how)
+
+
+def _by_store(jobs: Sequence[Job]) -> Iterator[tuple[Store, list[Member], dict[str, list[float]]]]:
+    """For each store the members that jobs want in it, once each, and at which levels."""
+    for root in dict.fromkeys(job.store for job in jobs):
+        wanted: dict[str, Member] = {}
+        levels: dict[str, list[float]] = {}
+        for job in jobs:
+            for member in job.members if job.store == root else []:
+                wanted[member.key] = member
+                known = levels.setdefault(member.key, [])
+                known += [level for level in job.levels if level not in known]
+        yield Store(root), list(wanted.values()), levels
+
+
+# --- training ------------------------------------------------------------------------------------
+
+
+def _train(jobs: list[Job], hydra: Launching, how: How) -> None:
+    """Train what is missing; note in the jobs what failed."""
+    for store, wanted, levels in _by_store(jobs):
+        missing = runner.left(wanted, store, how)
+        print(
+            f"sweep of {len(jobs)} jobs: {len(wanted)} members, {len(missing)} to train",
+            file=sys.stderr,
+            flush=True,
+        )
+        if hydra.in_process:
+            errors: runner.Failures = {}
+            runner.ensure(wanted, store, levels, how, errors)
+            failures = {key: sentence(error) for key, error in errors.items()}
+        else:
+            failures = _train_in_shards(missing, store, levels, hydra, how, jobs[0].overrides)
+        for job in jobs:
+            found = [failures[member.key] for member in job.members if member.key in failures]
+            if found and job.store == str(store.root):
+                job.failure = found[0]
+
+
+def _shards(hydra: Launching) -> int:
+    return hydra.shards or len(os.sched_getaffinity(0))
+
+
+def _in_shard(hydra: Launching, how: How) -> How:
+    """How a shard trains: shards may share a machine, so each takes the cores it was given only."""
+    return How(how.workers or hydra.cores_of_a_shard, how.memory, how.force, quiet=True)
+
+
+def _train_in_shards(
+    missing: list[Member],
+    store: Store,
+    levels: dict[str, list[float]],
+    hydra: Launching,
+    how: How,
+    overrides: Sequence[str],
+) -> dict[str, str]:
+    folder = hydra.folder.absolute() / _SHARDS
+    inside = _in_shard(hydra, how)
+    parts = cut(missing, _shards(hydra), inside)
+    if not parts:
+        return {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, part in enumerate(parts):
+        order = {
+            "store": str(store.root.absolute()),
+            "members": [asdict(member) for member in part],
+            "levels": {member.key: levels[member.key] for member in part},
+            "how": {"workers": inside.workers, "memory": inside.memory, "force": inside.force},
+        }
+        (folder / f"{number}.json").write_text(json.dumps(order), encoding="utf-8")
+    common = [
+        *overrides,
+        f"hydra.sweep.subdir={_SHARDS}/" + "${hydra.job.num}",
+        "hydra.output_subdir=null",
+    ]
+    try:
+        with _watched(missing, store, how):
+            returned = hydra.launch_shards(
+                functools.partial(train_shard, str(folder)), [common] * len(parts)
+            )
+    except KeyboardInterrupt:
+        (folder / _STOP).touch()  # for shards that no signal reaches
+        raise
+    except Exception as error:
+        raise UserError(
+            f"the launcher lost a shard ({sentence(error)}): what is stored is kept; when the other "
+            "shards have ended, the same command goes on from there"
+        ) from error
+    failures: dict[str, str] = {}
+    for job in returned:
+        if job.status.name != "COMPLETED":
+            raise UserError(f"a shard failed: {sentence(job._return_value)}")
+        if job.return_value["store"]:
+            raise StoreError(job.return_value["store"])
+        failures |= job.return_value["members"]
+    shutil.rmtree(folder)
+    return failures
+
+
+def cut(missing: list[Member], shards: int, how: How) -> list[list[Member]]:
+    """At most `shards` parts of about equal size; members that can be stacked stay together."""
+    stacks = plan.stacks(missing, shards * how.workers, how.memory * shards) if missing else []
+    parts: list[list[Member]] = [[] for _ in range(min(shards, len(stacks)))]
+    work = [0] * len(parts)
+    for stack in stacks:
+        # Stacks come with the longest group first: each goes to who has least to do.
+        lightest = min(range(len(parts)), key=work.__getitem__)
+        parts[lightest] += stack
+        work[lightest] += plan.work(stack)
+    return parts
+
+
+def train_shard(folder: str, cfg: DictConfig) -> dict[str, Any]:
+    """What the launcher runs: train the members in ``<folder>/<number of the job>.json``.
+
+    Returns
+    -------
+    dict
+        ``store``: why the store can't be written, or nothing; ``members``: reasons of failures by key.
+    """
+    from hydra.core.hydra_config import HydraConfig
+
+    # The process that launched this one tells it when to stop, by a file.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    order = json.loads((Path(folder) / f"{HydraConfig.get().job.num}.json").read_text())
+    how = How(**order["how"], quiet=True, stop=Path(folder) / _STOP)
+    members = [Member(**member) for member in order["members"]]
+    errors: runner.Failures = {}
+    try:
+        runner.ensure(members, Store(order["store"]), order["levels"], how, errors)
+    except StoreError as error:
+        return {"store": str(error), "members": {}}
+    except KeyboardInterrupt:
+        return {"store": "stopped", "members": {}}
+    return {"store": "", "members": {key: sentence(error) for key, error in errors.items()}}
+
+
+@contextmanager
+def _watched(missing: list[Member], store: Store, how: How) -> Iterator[None]:
+    """Show how many members are stored while others train them."""
+    if how.force:  # they were stored before: nothing to count
+        yield
+        return
+    ended = threading.Event()
+
+    def look() -> None:
+        with Progress([len(missing)]) as progress:
+            while not ended.wait(_LOOK_EVERY):
+                done = sum(member.key in store for member in missing)
+                progress.update(0, done / len(missing), math.nan)
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+# --- the jobs themselves -------------------------------------------------------------------------
+
+
+def _finish(jobs: list[Job], hydra: Launching) -> None:
+    """Run the jobs whose members are stored, and sum them up."""
+    for job in jobs:
+        if not job.failure:
+            # What was to be trained again has been.
+            returned = hydra.launch_job([*job.overrides, "force=false"], job.number)
+            if returned.status.name != "COMPLETED":
+                error = returned._return_value
+                if isinstance(error, (OSError, StoreError)):
+                    raise error  # the next job would meet the same
+                job.failure = sentence(error)
+    done = [
+        aggregate.Part(
+            job.swept, Store(job.store), [member.key for member in job.members], job.levels
+        )
+        for job in jobs
+        if not job.failure
+    ]
+    if done:
+        aggregate.write(done, hydra.folder)
+
+
+def swept(batch: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+    """For each job the keys that differ between jobs, with its values as they were typed."""
+    pairs = [dict(text.lstrip("+").split("=", 1) for text in job if "=" in text) for job in batch]
+    keys = dict.fromkeys(key for job in pairs for key in job)
+    varied = [key for key in keys if len({job.get(key) for job in pairs}) > 1]
+    return [{key: job.get(key, "") for key in varied} for job in pairs]
+
+
+def sentence(error: BaseException) -> str:
+    """What is said of a failure: a user's mistake in its own words, others with their type."""
+    if isinstance(error, UserError):
+        return str(error)
+    return f"{type(error).__name__}: {config.first_line(Exception(error))}"
+
+
+def _say_failures(jobs: Sequence[Job]) -> None:
+    """Those known before training begins, at once: it may take hours."""
+    for job in jobs:
+        if job.failure:
+            print(_line(job), file=sys.stderr, flush=True)
+
+
+def _raise_failures(jobs: Sequence[Job]) -> None:
+    failed = [job for job in jobs if job.failure]
+    if failed:
+        lines = [f"{len(failed)} of {len(jobs)} jobs failed:", *map(_line, failed)]
+        raise SweepError("\n".join(lines))
+
+
+def _line(job: Job) -> str:
+    values = " ".join(f"{key}={value}" for key, value in job.swept.items())
+    return f"  job {job.number} ({values}): {job.failure}"
