@@ -167,7 +167,10 @@ class StackedMLP:
         if self.kernel and not x.requires_grad:
             mask = masks[0].contiguous() if masks else None
             leaves = self.parameters.values()
-            return Fused.apply(self.kernel, self.flat, x.contiguous(), mask, *leaves)
+            outputs: Tensor = Fused.apply(  # type: ignore[no-untyped-call]
+                self.kernel, self.flat, x.contiguous(), mask, *leaves
+            )
+            return outputs
         h = x
         for name in self.shape.sizes:
             h = torch.baddbmm(self.parameters[f"{name}.bias"], h, self.parameters[f"{name}.weight"])
