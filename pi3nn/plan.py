@@ -23,6 +23,10 @@ from pi3nn.training import stack_width
 # taken for the new ones.
 NUMERICS = 1
 
+# Operations of a step that takes about as long as calling it: two stacks of such steps on two
+# workers are no faster than one.
+SMALL_STEP = 5e7
+
 PROCESS_GB = 0.4  # a process with torch in it, before it holds any data
 
 
@@ -136,8 +140,9 @@ def stacks(missing: list[Member], workers: int, memory: float) -> list[list[Memb
         groups[_shape(member)].append(member)
     portions = []
     for group in sorted(groups.values(), key=work, reverse=True):
-        width = min(_width(group[0], memory / workers), -(-len(group) // workers))
-        count = -(-len(group) // width)
+        count = -(-len(group) // _width(group[0], memory / workers))
+        if len(groups) < workers or _step_flops(group) > SMALL_STEP:
+            count = min(len(group), -(-count // workers) * workers)
         portions += [group[i::count] for i in range(count)]
     return portions
 
@@ -153,6 +158,14 @@ def _width(member: Member, memory: float) -> int:
         return width
     step_rows = methods.get(member.kind).step_rows(rows, member.settings)
     return min(width, stack_width(shape, step_rows))
+
+
+def _step_flops(group: list[Member]) -> float:
+    """Floating-point operations of one step of all members of a group, forward and backward."""
+    shape = _network(group[0])
+    rows = len(group[0].split.train.y)
+    step_rows = methods.get(group[0].kind).step_rows(rows, group[0].settings)
+    return 6.0 * len(group) * step_rows * (shape.columns if shape else 0)
 
 
 def work(group: list[Member]) -> int:

@@ -91,7 +91,8 @@ def coverage(ax: Axes, scenarios: pd.DataFrame, gamma: float) -> Axes:
     place = np.arange(len(scenarios))
     ax.scatter(place, scenarios["picp"], color="black", s=18, zorder=3, label="mean of seeds")
     names = [n for n in map(str, scenarios) if n == "split" or n.startswith("method.")]
-    labels = [" / ".join(f"{row[name]}" for name in names) for _, row in scenarios.iterrows()]
+    columns = [scenarios[name].map(str) for name in names]
+    labels = [" / ".join(values) for values in zip(*columns, strict=True)]
     every = max(1, len(labels) // 15)
     ax.set_xticks(place[::every], labels[::every], rotation=60, ha="right", fontsize=8)
     ax.set_xlabel(" / ".join(name.removeprefix("method.") for name in names))
