@@ -154,10 +154,10 @@ def _width(member: Member, memory: float) -> int:
     # row (target, weight, outputs, bounds) some thirty times.
     size = 4 * (rows * (4 * inputs + 30) + (8 * shape.columns if shape else 0))
     width = max(1, int((memory - PROCESS_GB) * 1e9 / size))
-    if shape is None or member.config["engine"] == "native":
+    if shape is None:
         return width
     step_rows = methods.get(member.kind).step_rows(rows, member.settings)
-    return min(width, stack_width(shape, step_rows))
+    return min(width, stack_width(shape, step_rows, member.config["engine"]))
 
 
 def _step_flops(group: list[Member]) -> float:
