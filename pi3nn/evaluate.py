@@ -68,11 +68,11 @@ def evaluate(
 
 
 def by_set(predictions: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Array]]:
-    """``{"train/y": (N,)}`` as ``{"train": {"y": (1, N)}}``, in float64, without bounds."""
+    """``{"train/y": (N,)}`` as ``{"train": {"y": (1, N)}}``, in float64, without bounds and index."""
     sets: dict[str, dict[str, Array]] = {}
     for name, values in predictions.items():
         set_name, output = name.split("/")
-        if "@" not in output:
+        if "@" not in output and output != "index":
             sets.setdefault(set_name, {})[output] = values.astype(np.float64)[None, :]
     return sets
 

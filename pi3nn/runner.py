@@ -298,6 +298,7 @@ def _train_stack(
         scalars = prepared[m].scalars | {k: float(v[m]) for k, v in fitted.scalars.items()}
         labels = _labels(member, fitted.failures.get(m, ""), seconds)
         result: dict[str, Any] = {"member": labels, "scalars": scalars, "records": []}
+        result["distances"] = stacking.distances(member, prepared[m])
         _judge(member, arrays[m], result, levels[member.key] if gamma is None else [gamma])
         weights = {name: values[m].cpu().numpy() for name, values in fitted.state().items()}
         origin = {**provenance.facts(), "started": started, "stack": len(members)}
@@ -308,13 +309,19 @@ def _train_stack(
 def _predictions(
     members: Sequence[Member], prepared: Sequence[stacking.Prepared], fitted: Fitted
 ) -> list[Arrays]:
-    """For every member what is kept of its outputs: single precision, by ``<set>/<output>``."""
+    """For every member what is kept of its outputs: single precision, by ``<set>/<output>``.
+
+    ``<set>/index`` is the label of a row where rows have one.
+    """
     kept: list[Arrays] = [{} for _ in members]
     for name in prepared[0].sets:
         with torch.no_grad():
             outputs = fitted.outputs(stacking.stacked_inputs(members, prepared, name))
         for m, arrays in enumerate(kept):
-            arrays[f"{name}/y"] = prepared[m].sets[name].y.astype(np.float32)
+            rows = prepared[m].sets[name]
+            arrays[f"{name}/y"] = rows.y.astype(np.float32)
+            if rows.index is not None:
+                arrays[f"{name}/index"] = rows.index
             for output, values in outputs.items():
                 arrays[f"{name}/{output}"] = values[m].cpu().numpy().astype(np.float32)
     return kept

@@ -65,6 +65,23 @@ def standardise(split: Split, scaling: str, holdout: float, seed: int) -> Prepar
     return Prepared(scaled, scalars, scaler)
 
 
+def distances(member: Member, prepared: Prepared) -> dict[str, dict[str, float]]:
+    """How far each set's mean is from the training rows', by input, in standard deviations of these.
+
+    Empty where a row is not simply its inputs: windows of days, text made into numbers.
+    """
+    names = [column.name for column in member.dataset.facts.inputs]
+    train = prepared.sets["train"].x
+    if train.shape[1] != len(names):
+        return {}
+    spread = np.where(train.std(axis=0) > 0, train.std(axis=0), 1.0)
+    far = {
+        name: (rows.x.mean(axis=0) - train.mean(axis=0)) / spread
+        for name, rows in prepared.sets.items()
+    }
+    return {name: dict(zip(names, map(float, z), strict=True)) for name, z in far.items()}
+
+
 def _rows(rows: Rows, chosen: NDArray[np.int64]) -> Rows:
     return Rows(rows.x[chosen], rows.y[chosen], None if rows.index is None else rows.index[chosen])
 
