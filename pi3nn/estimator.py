@@ -13,6 +13,8 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
@@ -99,13 +101,7 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
     def _train(self, x: Array, y: Array) -> Model:
         method, settings = methods.get(self.kind), self._settings()
         levels = _levels(self.levels)
-        holdout = float(self.holdout)
-        if self.calibrate == "conformal" and holdout * len(x) < conformal.rows_needed(max(levels)):
-            needed = conformal.rows_needed(max(levels))
-            raise UserError(
-                f"level {max(levels):g} needs {needed} rows to calibrate on, and holdout={holdout:g} "
-                f"of {len(x)} samples gives fewer: more samples, a larger holdout, or a lower level"
-            )
+        calibrate, holdout = self._calibration(len(x), max(levels))
         seed = _seed(self.random_state)
         prepared = [
             stacking.standardise(Split({"train": Rows(x, column)}), self.scaling, holdout, seed)
@@ -122,7 +118,21 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
                 engine=self.engine,
             )
             parts.append(_part(method.fit(stack), prepared, gamma, self.device))
-        return Model(self.kind, settings, self.calibrate, [p.scaler for p in prepared], parts)
+        return Model(self.kind, settings, calibrate, [p.scaler for p in prepared], parts)
+
+    def _calibration(self, samples: int, gamma: float) -> tuple[str, float]:
+        """How to calibrate, and the share of samples for it; not at all if they are too few."""
+        needed, held = conformal.rows_needed(gamma), math.ceil(self.holdout * samples)
+        if self.calibrate != "conformal" or held >= needed:
+            return self.calibrate, float(self.holdout)
+        few = (
+            f"level {gamma:g} needs {needed} samples to calibrate on, and holdout={self.holdout:g} of "
+            f"{samples} gives {held}"
+        )
+        if methods.get(self.kind).conformal:
+            raise UserError(f"{few}: more samples, a larger holdout, or a lower level")
+        warnings.warn(f"{few}: the intervals are not calibrated", UserWarning, stacklevel=4)
+        return "none", 0.0
 
     def _settings(self) -> Any:
         """The method's settings; every parameter is checked as a run's key is."""

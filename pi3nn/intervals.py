@@ -57,4 +57,8 @@ def bounds(
     if "offset" in coefficients:
         offset = coefficients["offset"][:, :, None]
         lower, upper = lower - offset, upper + offset
+        # Moved inwards past each other: nothing is left of the interval but its middle.
+        middle = (lower + upper) / 2
+        gone = (lower > upper) & (offset < 0)
+        lower, upper = np.where(gone, middle, lower), np.where(gone, middle, upper)
     return lower, upper, crossed

@@ -198,7 +198,8 @@ class _LivePart:
         lower, upper, _ = intervals.bounds(
             self._method, outputs, self._scalars, self._coefficients, self.levels, self._settings
         )
-        return lower, upper
+        # A run counts bounds that crossed and leaves them so; who predicts wants an interval.
+        return np.minimum(lower, upper), np.maximum(lower, upper)
 
 
 def _double(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Array]:

@@ -88,7 +88,7 @@ def _check_rows(found: list[Member], gamma: float) -> None:
             raise UserError(
                 f"calibrate=conformal at level {gamma:g} needs {needed} rows to calibrate on, and "
                 f"holdout={share:g} of {rows} training rows gives {math.ceil(share * rows)}: raise "
-                "holdout, or lower the level"
+                "holdout, lower the level, or set calibrate=none"
             )
 
 

@@ -32,7 +32,10 @@ def composed(*overrides: str) -> DictConfig:
 
 def datasets_of(experiment: str) -> list[str]:
     """Data sets an experiment makes sense with: the nine sets for uci, its own for the others."""
-    return UCI if experiment == "uci" else [experiment]
+    return {"uci": UCI, "fit": ["table"]}.get(experiment, [experiment])
+
+
+OF_A_USER = {"table": ("dataset.path=my.csv", "dataset.target=price")}  # keys without a default
 
 
 SENSIBLE = [
@@ -47,9 +50,8 @@ SENSIBLE = [
 def test_every_sensible_combination_composes_and_passes_the_checks(
     experiment: str, dataset: str, method: str, protocol: str
 ) -> None:
-    cfg = composed(
-        f"experiment={experiment}", f"dataset={dataset}", f"method={method}", f"protocol={protocol}"
-    )
+    choices = f"experiment={experiment}", f"dataset={dataset}", f"method={method}"
+    cfg = composed(*choices, f"protocol={protocol}", *OF_A_USER.get(dataset, ()))
     config.check(cfg)
     assert not OmegaConf.missing_keys(cfg)
     assert (cfg.experiment, cfg.method.name, cfg.protocol) == (experiment, method, protocol)
@@ -93,6 +95,14 @@ def test_ood_initialisation_is_off_in_the_uci_experiment_of_the_paper_only() -> 
     assert composed("dataset=boston").method.ood is False
     assert composed("dataset=boston", "protocol=released").method.ood is True
     assert composed("dataset=boston", "method.ood=true").method.ood is True
+
+
+def test_a_fit_has_the_setting_chosen_for_uci_data_but_sees_what_is_out_of_distribution() -> None:
+    fit, uci = composed("experiment=fit", "dataset=table").method, composed().method
+    assert {key for key in fit if fit[key] != uci[key]} == {"ood", "bounds_l1", "bounds_l2"}
+    assert fit.ood
+    variant = composed("experiment=fit", "dataset=table", "method=pi3nn_no_ood").method
+    assert {key for key in fit if fit[key] != variant[key]} == {"ood", "name"}
 
 
 def test_a_key_set_by_the_user_is_no_longer_swept() -> None:
