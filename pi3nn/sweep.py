@@ -11,17 +11,21 @@ A job that fails does not stop the others; all failures are told at the end.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
+import multiprocessing
 import os
 import shutil
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,7 +43,9 @@ from pi3nn.store import Store, StoreError
 
 _SHARDS = ".shards"  # in the sweep's folder, while shards are being trained
 _STOP = "stop"  # in there: a file that ends them
-_LOOK_EVERY = 2.0  # seconds between two looks at what shards have stored
+_TRACKER = "joblib.externals.loky.backend.resource_tracker"
+_LOOK_EVERY = 1.0  # seconds between two looks at what shards have stored
+_PATIENCE = 3.0  # seconds that shards get to end; those still in a queue end when they start
 
 
 class Launching(Protocol):
@@ -196,28 +202,19 @@ def _train_in_shards(
         f"hydra.sweep.subdir={_SHARDS}/" + "${hydra.job.num}",
         "hydra.output_subdir=null",
     ]
-    try:
-        with _watched(missing, store, how):
-            returned = hydra.launch_shards(
-                functools.partial(train_shard, str(folder)), [common] * len(parts)
-            )
-    except KeyboardInterrupt:
-        (folder / _STOP).touch()  # for shards that no signal reaches
-        raise
-    except Exception as error:
-        raise UserError(
-            f"the launcher lost a shard ({sentence(error)}): what is stored is kept; when the other "
-            "shards have ended, the same command goes on from there"
-        ) from error
-    failures: dict[str, str] = {}
-    for job in returned:
-        if job.status.name != "COMPLETED":
-            raise UserError(f"a shard failed: {sentence(job._return_value)}")
-        if job.return_value["store"]:
-            raise StoreError(job.return_value["store"])
-        failures |= job.return_value["members"]
+    task = functools.partial(train_shard, str(folder))
+    answers = _launched(
+        lambda: hydra.launch_shards(task, [common] * len(parts)),
+        folder / _STOP,
+        missing,
+        store,
+        how,
+    )
     shutil.rmtree(folder)
-    return failures
+    for answer in answers:
+        if answer["store"]:
+            raise StoreError(answer["store"])
+    return {key: reason for answer in answers for key, reason in answer["members"].items()}
 
 
 def cut(missing: list[Member], shards: int, how: How) -> list[list[Member]]:
@@ -243,9 +240,6 @@ def train_shard(folder: str, cfg: DictConfig) -> dict[str, Any]:
     """
     from hydra.core.hydra_config import HydraConfig
 
-    # The process that launched this one tells it when to stop, by a file.
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
     order = json.loads((Path(folder) / f"{HydraConfig.get().job.num}.json").read_text())
     how = How(**order["how"], quiet=True, stop=Path(folder) / _STOP)
     members = [Member(**member) for member in order["members"]]
@@ -259,27 +253,73 @@ def train_shard(folder: str, cfg: DictConfig) -> dict[str, Any]:
     return {"store": "", "members": {key: sentence(error) for key, error in errors.items()}}
 
 
-@contextmanager
-def _watched(missing: list[Member], store: Store, how: How) -> Iterator[None]:
-    """Show how many members are stored while others train them."""
-    if how.force:  # they were stored before: nothing to count
-        yield
-        return
-    ended = threading.Event()
+def _launched(
+    launch: Callable[[], Sequence[Any]], stop: Path, missing: list[Member], store: Store, how: How
+) -> list[dict[str, Any]]:
+    """What the shards that `launch` starts return; until then, show how many members are stored.
 
-    def look() -> None:
-        with Progress([len(missing)]) as progress:
-            while not ended.wait(_LOOK_EVERY):
+    They are started from a process in a session of its own, which Ctrl-C does not reach: wherever
+    they run, it is the file `stop` that ends them.
+    """
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_launch_apart, args=(launch, there, os.getpid()))
+    process.start()
+    there.close()
+    # Those stored before the start can't be counted when all are trained again.
+    with Progress([len(missing)], quiet=how.force) as progress:
+        try:
+            while not here.poll(_LOOK_EVERY):
                 done = sum(member.key in store for member in missing)
                 progress.update(0, done / len(missing), math.nan)
-
-    watcher = threading.Thread(target=look, daemon=True)
-    watcher.start()
+        except KeyboardInterrupt:
+            stop.touch()
+            here.poll(_PATIENCE)
+            _end(process)
+            raise
     try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
+        answers, failure = here.recv()
+    except EOFError:
+        answers, failure = [], "it was killed"
+    _end(process)
+    if failure:
+        raise UserError(
+            f"the launcher lost a shard ({failure}): what is stored is kept; when the other shards "
+            "have ended, the same command goes on from there"
+        )
+    return list(answers)
+
+
+def _launch_apart(launch: Callable[[], Sequence[Any]], answer: Connection, parent: int) -> None:
+    os.setsid()
+    # Where shards are cut short, joblib would report every file that it then clears away.
+    os.environ["PYTHONWARNINGS"] = f"ignore::UserWarning:{_TRACKER}"
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    try:
+        jobs = launch()
+        failures = [sentence(job._return_value) for job in jobs if job.status.name != "COMPLETED"]
+        if failures:
+            answer.send(([], failures[0]))
+        else:
+            answer.send(([job.return_value for job in jobs], ""))
+    except Exception as error:
+        answer.send(([], sentence(error)))
+
+
+def _end_with(parent: int) -> None:
+    """If this sweep is killed, so is what it launched on this machine."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _end(process: BaseProcess) -> None:
+    """End a launching process, and what is left of its group."""
+    if process.is_alive():
+        process.join(1)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid or 0, signal.SIGTERM)
+    process.join()
 
 
 # --- the jobs themselves -------------------------------------------------------------------------

@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pi3nn.errors import UserError
+from pi3nn.store import Store
 
 _EXAMPLES = """\
 examples:
   pi3nn-report records                                    all records of ./results/runs as CSV
   pi3nn-report records dataset=boston set=test --output boston.csv
-  pi3nn-report records method=pi3nn hidden=100 gamma=0.95 --store results/runs
+  pi3nn-report records method=pi3nn hidden=100 scaling=full --output full.parquet
+  pi3nn-report records gamma=0.95 --store results/runs elsewhere/runs   two stores as one
   pi3nn-report verify                                     check the store, clear what killed runs left
 
 A record is one member, one evaluation set and one level; docs/records.md explains its columns.
-A filter is column=value, or column=value1,value2."""
+A filter is column=value, or column=value1,value2; any key of the configuration will do, too."""
 
 
 def main() -> None:
@@ -41,49 +43,47 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="records | verify")
-    records = commands.add_parser("records", help="records as CSV, one row per member, set and level")
+    records = commands.add_parser(
+        "records", help="records as CSV, one row per member, set and level"
+    )
     records.add_argument("filters", nargs="*", metavar="column=value")
-    records.add_argument("--output", metavar="FILE", help="a CSV file (default: the screen)")
+    records.add_argument(
+        "--output", metavar="FILE", help="*.csv or *.parquet (default: the screen)"
+    )
+    records.add_argument(
+        "--store", nargs="+", default=["results/runs"], help="default: results/runs"
+    )
     verify = commands.add_parser("verify", help="check a store, clear what killed runs left behind")
-    for command in (records, verify):
-        command.add_argument("--store", default="results/runs", help="default: results/runs")
+    verify.add_argument("--store", default="results/runs", help="default: results/runs")
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pi3nn.store import Store
-
-    store = Store(options.store)
-    if not store.root.is_dir():
-        raise UserError(f"there is no store at {store.root}: run pi3nn-run first, or give --store")
-    return _verify(store) if options.command == "verify" else _records(store, options)
+    return _verify(_store(options.store)) if options.command == "verify" else _records(options)
 
 
-def _records(store: object, options: argparse.Namespace) -> int:
+def _store(root: str) -> Store:
+    if not Path(root).is_dir():
+        raise UserError(f"there is no store at {root}: run pi3nn-run first, or give --store")
+    return Store(root)
+
+
+def _records(options: argparse.Namespace) -> int:
     from pi3nn.paper import records
-    from pi3nn.store import Store
 
-    assert isinstance(store, Store)
-    table = records.select(records.table(store), options.filters)
+    # A filter behind --store is a filter still, unless there is a folder of that name.
+    late = [text for text in options.store if "=" in text and not Path(text).is_dir()]
+    stores = [_store(root) for root in options.store if root not in late]
+    table = records.table(stores, [*options.filters, *late])
     if options.output is None:
         table.to_csv(sys.stdout, index=False)
     else:
-        _write(Path(options.output), table.to_csv(index=False))
+        records.write(table, Path(options.output))
         print(f"{len(table)} records in {options.output}")
     return 0
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"can't write {path}: {error.strerror}") from error
-
-
-def _verify(store: object) -> int:
-    from pi3nn.store import Store
-
-    assert isinstance(store, Store)
+def _verify(store: Store) -> int:
     removed, damaged = store.verify()
     for name in removed:
         print(f"removed {name}: left behind by a run that was killed")

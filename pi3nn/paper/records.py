@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -18,24 +20,78 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def table(store: Store) -> pd.DataFrame:
-    """All records: `COLUMNS`, then ``method.<name>`` for every hyper-parameter that was swept."""
-    rows = pd.DataFrame(store.rows())
-    if rows.empty:
+def table(stores: Sequence[Store], filters: Sequence[str] = ()) -> pd.DataFrame:
+    """Records of several stores that pass every filter, each member once.
+
+    Columns: `COLUMNS`, then ``method.<name>`` for every hyper-parameter that was swept. A filter is
+    ``key=value`` or ``key=value1,value2``; the key is a column, or any key of a member's
+    configuration, such as ``method.c``, ``scaling`` or ``dataset.source``.
+    """
+    rows, seen = [], set[str]()
+    for store in stores:
+        keys = [key for key in store.keys() if key not in seen]  # noqa: SIM118 (not a dict)
+        seen.update(keys)
+        rows.append(pd.DataFrame(store.rows(keys)))
+    records = pd.concat(rows, ignore_index=True)
+    if records.empty:
         return pd.DataFrame(columns=COLUMNS)
-    return rows.reindex(columns=[*COLUMNS, *swept_columns(rows)])
-
-
-def select(records: pd.DataFrame, filters: Sequence[str]) -> pd.DataFrame:
-    """Rows that pass every filter ``column=value`` or ``column=value1,value2``."""
     for text in filters:
-        column, equals, values = text.partition("=")
-        if not equals:
-            raise UserError(f"'{text}' is not a filter of the form column=value")
-        if column not in records:
-            raise UserError(f"records have no column '{column}'{nearest(column, records.columns)}")
-        records = records[_matches(records[column], values.split(","))]
-    return records
+        records = _filtered(records, text, stores)
+    return records.reindex(columns=[*COLUMNS, *swept_columns(records)])
+
+
+def _filtered(records: pd.DataFrame, text: str, stores: Sequence[Store]) -> pd.DataFrame:
+    key, equals, values = text.partition("=")
+    if not equals:
+        raise UserError(f"'{text}' is not a filter of the form column=value")
+    found = records[key] if key in records else _from_configs(records, key, stores)
+    return records[_matches(found, values.split(","))]
+
+
+def _from_configs(records: pd.DataFrame, key: str, stores: Sequence[Store]) -> pd.Series:
+    """The value of a key that is not a column, read from the members' configurations."""
+    values: dict[str, Any] = {}
+    known = set(records.columns)
+    for member in records["key"].unique():
+        store = next(store for store in stores if member in store)
+        config = _flat(store.config(member))
+        known |= config.keys()
+        values[member] = config.get(key)
+    if key not in known:
+        raise UserError(f"records have no column '{key}'{nearest(key, known)}")
+    return records["key"].map(values).rename(key)
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        flat |= (
+            _flat(value, f"{prefix}{key}.")
+            if isinstance(value, dict)
+            else {f"{prefix}{key}": value}
+        )
+    return flat
+
+
+def write(records: pd.DataFrame, path: Path) -> None:
+    """A CSV or parquet file, by the ending of its name."""
+    try:
+        if path.suffix == ".parquet":
+            _of_one_type(records).to_parquet(path, index=False)
+        else:
+            records.to_csv(path, index=False)
+    except OSError as error:
+        raise UserError(f"can't write {path}: {error.strerror or error}") from error
+
+
+def _of_one_type(records: pd.DataFrame) -> pd.DataFrame:
+    """A hyper-parameter may be a number here and a list or word there; parquet knows one type."""
+    mixed = [
+        name
+        for name in records.select_dtypes("object")
+        if records[name].dropna().map(type).nunique() > 1
+    ]
+    return records.astype(dict.fromkeys(mixed, str))
 
 
 def _matches(column: pd.Series, values: Sequence[str]) -> pd.Series:
@@ -44,4 +100,6 @@ def _matches(column: pd.Series, values: Sequence[str]) -> pd.Series:
     try:
         return column.isin([float(value) for value in values])
     except ValueError:
-        raise UserError(f"the column '{column.name}' holds numbers, not {','.join(values)}") from None
+        raise UserError(
+            f"the column '{column.name}' holds numbers, not {','.join(values)}"
+        ) from None
