@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pi3nn.paper import summary
+from pi3nn.paper import ood, summary
 from pi3nn.store import Store
 
 METRICS = ["picp", "mpiw", "nmpiw", "rmse", "interval_score"]
@@ -26,8 +26,12 @@ class Part:
 
 def write(parts: Sequence[Part], folder: Path) -> None:
     """Print the table of a sweep and write ``table.csv``, ``table.md``, ``figure.png``, ``.pdf``."""
-    whole = table(parts)
     swept = list(parts[0].labels)
+    if set(swept) <= {"method"} and ood.write(
+        parts[0].store, [key for part in parts for key in part.keys], parts[0].levels, folder
+    ):
+        return  # an experiment of the paper over its methods has tables and figures of its own
+    whole = table(parts)
     text = "\n".join(_lines(whole, swept))
     folder.mkdir(parents=True, exist_ok=True)
     whole.to_csv(folder / "table.csv", index=False, float_format="%.6g")

@@ -1,0 +1,222 @@
+"""Figures 1, 2 and 4 of the paper, and what else the experiments out of distribution show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy.stats import gaussian_kde
+
+from pi3nn.paper.figures import BAND, INSIDE, OUTSIDE
+from pi3nn.paper.ood import measures
+
+Array = NDArray[np.float64]
+
+COLOURS = dict(zip(measures.TITLES, plt.get_cmap("tab10").colors, strict=False))  # type: ignore[attr-defined]
+
+
+def _grid(count: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels, each of a size in inches."""
+    rows = -(-count // columns)
+    columns = min(columns, count)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False
+    )
+    panels = list(axes.flat)
+    for ax in panels[count:]:
+        ax.set_visible(False)
+    return figure, panels[:count]
+
+
+# --- 10D cubic -----------------------------------------------------------------------------------
+
+
+def cubic10d(runs: measures.Runs, table: pd.DataFrame) -> dict[str, Figure]:
+    """Figure 2, the densities of the width; and confidence against the size of the shift."""
+    gamma = runs.levels[0]
+    methods = [method for method in runs.methods if any(runs.members(gamma, method))]
+    figure, axes = _grid(len(methods), 3, 3.6, 2.7)
+    for ax, method in zip(axes, methods, strict=True):
+        member = next(runs.members(gamma, method))
+        found = measures.intervals(runs.store, member.key, gamma)
+        densities(ax, {"train": found["train"].width, "OOD": found["ood"].width})
+        ax.set_title(measures.TITLES.get(method, method), fontsize=10)
+    axes[0].legend(fontsize=8)
+    figure.supxlabel(f"width of the {gamma:.0%} interval, seed {member.seed}", fontsize=10)
+    figure.supylabel("density", fontsize=10)
+    curve, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+    shift_curve(ax, table[table["gamma"] == gamma], methods)
+    return {"figure": figure, "shift": curve}
+
+
+def densities(ax: Axes, widths: dict[str, Array]) -> Axes:
+    """Kernel estimates of the density of each set of widths, out to their 99.5 % quantile."""
+    low = min(float(np.quantile(values, 0.005)) for values in widths.values())
+    high = max(float(np.quantile(values, 0.995)) for values in widths.values())
+    margin = 0.08 * (high - low) + 1e-9
+    x = np.linspace(low - margin, high + margin, 400)
+    for (name, values), colour in zip(widths.items(), (INSIDE, OUTSIDE), strict=True):
+        y = gaussian_kde(values)(x) if np.ptp(values) > 0 else np.zeros_like(x)
+        ax.plot(x, y, color=colour, lw=1.2, label=name)
+        ax.fill_between(x, y, color=colour, alpha=0.25, lw=0)
+    ax.set_ylim(bottom=0)
+    ax.tick_params(labelsize=8)
+    return ax
+
+
+def shift_curve(ax: Axes, table: pd.DataFrame, methods: list[str]) -> Axes:
+    """Mean confidence over the mean of x, one line per method; bars: runs' standard deviation."""
+    rows = table[table["set"].str.startswith("shift")]
+    for method in methods:
+        own = rows[rows["method"] == method]
+        x = own["set"].str.removeprefix("shift").astype(float)
+        ax.errorbar(
+            x,
+            own["confidence_mean"],
+            own["seeds_std"].fillna(0),
+            color=COLOURS.get(method),
+            marker="o",
+            ms=3,
+            capsize=2,
+            label=measures.TITLES.get(method, method),
+        )
+    ax.set_xlabel("mean of x (training rows: 0)")
+    ax.set_ylabel("confidence score")
+    ax.set_ylim(0, 1.02)
+    ax.legend(fontsize=8)
+    return ax
+
+
+# --- 1D cubic ------------------------------------------------------------------------------------
+
+
+def cubic1d(runs: measures.Runs) -> dict[str, Figure]:
+    """Figure 1: the steps of PI3NN on [-4, 4], then what its initialisation does on [-7, 7].
+
+    Without both variants of PI3NN: the intervals of each method there is.
+    """
+    if not {"pi3nn", "pi3nn_no_ood"} <= set(runs.methods):
+        figure, axes = _grid(len(runs.methods), 3, 4.0, 3.1)
+        for ax, method in zip(axes, runs.methods, strict=True):
+            nested(ax, Line.read(runs, method), 7)
+            ax.set_title(measures.TITLES.get(method, method), fontsize=10)
+        return {"figure": figure}
+    on, off = Line.read(runs, "pi3nn"), Line.read(runs, "pi3nn_no_ood")
+    figure, axes = _grid(6, 3, 4.0, 3.1)
+    mean_and_median(axes[0], on)
+    upper_and_lower(axes[1], on)
+    nested(axes[2], on, 4).set_title("step 4: intervals", fontsize=10)
+    before_training(axes[3], on, off)
+    for ax, line, name in ((axes[4], on, "on"), (axes[5], off, "off")):
+        nested(ax, line, 7).set_title(f"after training, OOD initialisation {name}", fontsize=10)
+    bottom, top = (
+        op(axes[4].get_ylim()[i], axes[5].get_ylim()[i]) for i, op in enumerate((min, max))
+    )
+    for ax in axes[4:]:
+        ax.set_ylim(bottom, top)
+    return {"figure": figure}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One member on the line from -7 to 7, in original units, and the rows it was trained on."""
+
+    x: Array
+    outputs: dict[str, Array]  # point, median; of PI3NN u, l, u_start, l_start, too
+    levels: dict[float, measures.Intervals]
+    train_x: Array
+    train_y: Array
+
+    @classmethod
+    def read(cls, runs: measures.Runs, method: str) -> Line:
+        found = {}
+        for gamma in runs.levels:
+            member = next(runs.members(gamma, method))
+            found[gamma] = measures.intervals(runs.store, member.key, gamma)
+        scalars, arrays = (
+            runs.store.result(member.key)["scalars"],
+            runs.store.predictions(member.key),
+        )
+        point = found[gamma]["line"].point
+        outputs = {"point": point, "median": point + scalars.get("nu", 0) * scalars["y_std"]}
+        for name in ("u", "l", "u_start", "l_start"):
+            if f"line/{name}" in arrays:
+                outputs[name] = arrays[f"line/{name}"].astype(np.float64) * scalars["y_std"]
+        train = found[gamma]["train"]
+        return cls(
+            np.asarray(arrays["line/index"], dtype=np.float64),
+            outputs,
+            {gamma: sets["line"] for gamma, sets in found.items()},
+            np.asarray(arrays["train/index"], dtype=np.float64),
+            train.y,
+        )
+
+
+def _rows(ax: Axes, line: Line, reach: float) -> NDArray[np.bool_]:
+    """Draw the training rows; which places of the line are within reach."""
+    ax.scatter(line.train_x, line.train_y, s=1.5, color="grey", alpha=0.4, lw=0)
+    ax.set_xlim(-reach, reach)
+    ax.tick_params(labelsize=8)
+    if reach > 4:
+        for edge in (-4, 4):
+            ax.axvline(edge, color="grey", lw=0.8, ls=":")
+    return np.abs(line.x) <= reach
+
+
+def mean_and_median(ax: Axes, line: Line) -> Axes:
+    """Steps 1 and 2."""
+    near = _rows(ax, line, 4)
+    ax.plot(line.x[near], line.outputs["point"][near], color=INSIDE, lw=1.5, label="f, the mean")
+    ax.plot(
+        line.x[near], line.outputs["median"][near], color=OUTSIDE, lw=1.5, label="f + ν, the median"
+    )
+    ax.set_title("steps 1 and 2: mean and median", fontsize=10)
+    ax.legend(fontsize=8, loc="upper left")
+    return ax
+
+
+def upper_and_lower(ax: Axes, line: Line) -> Axes:
+    """Step 3."""
+    near = _rows(ax, line, 4)
+    said = {name: values[near] for name, values in line.outputs.items()}
+    ax.plot(line.x[near], said["median"], color="black", lw=1, label="f + ν")
+    ax.plot(line.x[near], said["median"] + said["u"], color=OUTSIDE, lw=1.5, label="f + ν + u")
+    ax.plot(line.x[near], said["median"] - said["l"], color=INSIDE, lw=1.5, label="f + ν - l")
+    ax.set_title("step 3: mean distances above and below", fontsize=10)
+    ax.legend(fontsize=8, loc="upper left")
+    return ax
+
+
+def nested(ax: Axes, line: Line, reach: float) -> Axes:
+    """The intervals of all levels, the widest behind."""
+    near = _rows(ax, line, reach)
+    shades = np.linspace(0.25, 0.7, len(line.levels))
+    for shade, (gamma, found) in zip(
+        shades, sorted(line.levels.items(), reverse=True), strict=True
+    ):
+        colour = (*to_rgb(BAND), float(shade))
+        lower, upper = found.lower[near], found.upper[near]
+        ax.fill_between(line.x[near], lower, upper, color=colour, lw=0, label=f"{gamma:.0%}")
+        ax.plot(line.x[near], lower, line.x[near], upper, color=INSIDE, lw=0.6)
+    ax.plot(line.x[near], line.outputs["median"][near], color="black", lw=1)
+    ax.legend(fontsize=8, loc="upper left")
+    return ax
+
+
+def before_training(ax: Axes, on: Line, off: Line) -> Axes:
+    """f + ν + u and f + ν - l with the first weights of u and l."""
+    _rows(ax, on, 7)
+    for line, name, colour in ((on, "on", OUTSIDE), (off, "off", INSIDE)):
+        median = line.outputs["median"]
+        ax.plot(line.x, median + line.outputs["u_start"], color=colour, lw=1.5, label=name)
+        ax.plot(line.x, median - line.outputs["l_start"], color=colour, lw=1.5)
+    ax.plot(on.x, on.outputs["median"], color="black", lw=1)
+    ax.set_title("before training, OOD initialisation", fontsize=10)
+    ax.legend(fontsize=8, loc="upper left")
+    return ax

@@ -1,0 +1,171 @@
+"""The tables of each experiment out of distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pi3nn import metrics
+from pi3nn.paper.ood import measures
+from pi3nn.paper.ood.measures import TITLES, Intervals, Runs, each, intervals
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table for reading, with a line above and lines below it."""
+
+    title: str
+    table: pd.DataFrame
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an experiment leaves: numbers for machines, sections for people, figures by name."""
+
+    numbers: pd.DataFrame
+    sections: list[Section]
+    figures: Callable[[], dict[str, Any]]
+
+
+def _score(row: Any) -> str:
+    return f"{row.confidence_mean:.2f} ± {row.confidence_std:.2f}"
+
+
+def _scatter(row: Any) -> str:
+    return "" if math.isnan(row.seeds_std) else f"{row.seeds_std:.3f}"
+
+
+def _count(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:g}"
+
+
+_RULE = (
+    "Confidence is mean ± standard deviation over rows, averaged over {runs} run(s). Verdicts: the "
+    "means differ by at most 0.01 + 2 standard deviations of single runs, as the printed ones are."
+)
+
+
+# --- 10D cubic: Table 2 and Figure 2 ---------------------------------------------------------------
+
+
+def _cubic10d(runs: Runs) -> Report:
+    table = measures.beside_paper(measures.averages(runs, inside="test"), "conf_10d")
+    gamma = runs.levels[0]
+    shown = []
+    for method in runs.methods:
+        sets = {r.set: r for r in each(table) if (r.method, r.gamma) == (method, gamma)}
+        if not sets:
+            continue
+        train, ood = sets["train"], sets["ood"]
+        shown.append(
+            {
+                "method": TITLES.get(method, method),
+                "train": _score(train),
+                "paper": train.paper,
+                "verdict": train.verdict,
+                "OOD": _score(ood),
+                "paper ": ood.paper,
+                "verdict ": ood.verdict,
+                "std of seeds": _scatter(ood),
+                "AUROC": f"{ood.auroc:.3f}",
+                "FPR95": f"{ood.fpr95:.3f}",
+                "PICP test": f"{sets['test'].picp:.3f}",
+                "crossed": _count(train.crossed),
+            }
+        )
+    section = Section(
+        f"Table 2: confidence at {gamma:.4g}",
+        pd.DataFrame(shown),
+        [_RULE.format(runs=int(table["runs"].max())), *_between(table, runs, "test")],
+    )
+    return Report(table, [section], lambda: _figures().cubic10d(runs, table))
+
+
+# --- 1D cubic: Figure 1 ----------------------------------------------------------------------------
+
+
+def _cubic1d(runs: Runs) -> Report:
+    rows = []
+    for gamma in runs.levels:
+        for member in runs.members(gamma):
+            found = intervals(runs.store, member.key, gamma)
+            row = {"method": member.method, "gamma": gamma, "seed": member.seed}
+            row |= growth(found["line"]) | {"nu": member.nu, "alpha": member.alpha}
+            rows.append(row | {"beta": member.beta, "picp": _coverage(found["test"])})
+    single = pd.DataFrame(rows)
+    by = ["method", "gamma"]
+    table = single.drop(columns="seed").astype(dict.fromkeys(("nu", "alpha", "beta"), float))
+    groups = table.groupby(by, sort=False)
+    numbers = groups.mean()
+    numbers["seeds_std"] = groups["ratio"].std()
+    numbers.insert(0, "runs", groups.size())
+    crossings = {
+        (m, g): n for (m, g, name), n in measures.crossings(runs).items() if name == "line"
+    }
+    numbers["between_levels"] = pd.Series(crossings)
+    shown = [
+        {
+            "method": TITLES.get(method, method),
+            "level": f"{gamma:g}",
+            "inside": f"{row.inside:.1f}",
+            "x = -7": f"{row.left:.1f}",
+            "x = 7": f"{row.right:.1f}",
+            "ratio": f"{row.ratio:.2f}",
+            "std of seeds": _scatter(row),
+            "PICP test": f"{row.picp:.3f}",
+            "crossings": _count(row.between_levels),
+        }
+        for method in runs.methods
+        for gamma, row in numbers.loc[[method]].droplevel("method").iterrows()
+    ]
+    section = Section(
+        "Width beyond the training rows",
+        pd.DataFrame(shown),
+        [
+            "Inside: the mean width on [-4, 4]. Ratio: the mean width at x = -7 and 7 over it. "
+            f"Averages of {int(numbers['runs'].max())} run(s). Crossings: places of 561 on [-7, 7] "
+            "where a lower level's interval sticks out of a higher one's."
+        ],
+    )
+    return Report(numbers.reset_index(), [section], lambda: _figures().cubic1d(runs))
+
+
+def growth(line: Intervals) -> dict[str, float]:
+    """Width at both ends of the line and inside the training rows, and the ratio of the two."""
+    assert line.index is not None
+    inside = float(line.width[np.abs(line.index) <= 4].mean())
+    left, right = float(line.width[0]), float(line.width[-1])
+    return {"inside": inside, "left": left, "right": right, "ratio": (left + right) / 2 / inside}
+
+
+def _coverage(found: Intervals) -> float:
+    return float(metrics.picp(found.lower, found.upper, found.y))
+
+
+def _between(table: pd.DataFrame, runs: Runs, name: str) -> list[str]:
+    """A sentence on crossings between the levels, where there is more than one."""
+    rows = table[(table["set"] == name) & table["between_levels"].notna()]
+    if rows.empty:
+        return []
+    counts = ", ".join(f"{TITLES.get(r.method, r.method)} {r.between_levels:g}" for r in each(rows))
+    levels = ", ".join(f"{level:g}" for level in runs.levels)
+    n = int(rows["n"].iloc[0])
+    return [f"Crossings between the levels {levels}, of {n} {name} rows: {counts}."]
+
+
+def _figures() -> Any:
+    from pi3nn.paper.ood import figures  # half a second: not before the table is on the screen
+
+    return figures
+
+
+REPORTS: dict[str, Callable[[Runs], Report]] = {
+    "cubic1d": _cubic1d,
+    "cubic10d": _cubic10d,
+}

@@ -1,0 +1,114 @@
+"""What the experiments out of distribution measure, on intervals whose answers a person can check;
+and their commands, end to end on few rows and steps."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pi3nn.paper import ood
+from pi3nn.paper.ood import measures, reports
+from pi3nn.paper.ood.measures import Intervals
+from pi3nn.store import Store
+
+
+def of_width(*widths: float, index: Any = None) -> Intervals:
+    """Intervals around 0 with these widths; the target is 0."""
+    half, zero = np.asarray(widths) / 2, np.zeros(len(widths))
+    return Intervals(zero, zero, -half, half, index)
+
+
+def test_confidence_is_the_mean_training_width_over_the_width_at_most_one() -> None:
+    sets = {"train": of_width(1, 3), "far": of_width(4, 8), "near": of_width(1, 1)}
+    rows = {row["set"]: row for row in measures.measure(sets, "train", clip=True)}
+    assert rows["far"]["confidence_mean"] == pytest.approx((2 / 4 + 2 / 8) / 2)
+    assert rows["near"]["confidence_mean"] == 1
+    assert (rows["far"]["auroc"], rows["near"]["auroc"]) == (1, 0.25)
+
+
+def test_only_unclipped_scores_can_be_negative() -> None:
+    sets = {"train": of_width(2, 2), "crossed": of_width(-1, -1)}
+    for clip, expected in ((True, 0), (False, -2)):
+        rows = {row["set"]: row for row in measures.measure(sets, "train", clip)}
+        assert rows["crossed"]["confidence_mean"] == expected
+
+
+def test_an_interval_that_sticks_out_of_a_higher_level_is_a_crossing() -> None:
+    assert measures.between_levels([of_width(1, 2, 3), of_width(2, 2, 4)]) == 0
+    assert measures.between_levels([of_width(1, 5, 3), of_width(2, 2, 4)]) == 1
+    moved = Intervals(np.zeros(1), np.zeros(1), np.array([0.5]), np.array([9.0]), None)
+    assert measures.between_levels([of_width(1), moved]) == 1
+
+
+def test_growth_is_the_width_at_both_ends_over_the_mean_width_inside() -> None:
+    line = of_width(6, 1, 3, 10, index=np.array([-7.0, -4.0, 4.0, 7.0]))
+    found = reports.growth(line)
+    assert found == {"inside": 2, "left": 6, "right": 10, "ratio": 4}
+
+
+@pytest.mark.parametrize(
+    ("ours", "scatter", "runs", "verdict"),
+    [
+        (0.284, np.nan, 1, "equal as printed"),
+        (0.287, np.nan, 1, "within sampling error"),
+        (0.35, np.nan, 1, "differs"),
+        (0.35, 0.04, 10, "within sampling error"),
+    ],
+)
+def test_ours_is_judged_by_the_scatter_of_single_runs(
+    ours: float, scatter: float, runs: int, verdict: str
+) -> None:
+    row = {"method": "pi3nn", "set": "ood", "confidence_mean": ours, "seeds_std": scatter}
+    table = measures.beside_paper(pd.DataFrame([row | {"runs": runs}]), "conf_10d")
+    assert table["paper"].item() == "0.28 ± 0.08"
+    assert table["verdict"].item() == verdict
+
+
+def test_latex_escapes_what_latex_would_read_otherwise() -> None:
+    text = ood.latex_table(pd.DataFrame({"a_b": ["5 %", "1 ± 2"]}))
+    assert r"a\_b" in text
+    assert r"5 \%" in text
+    assert r"1 $\pm$ 2" in text
+
+
+def run(folder: Path, *arguments: str) -> str:
+    start = "from pi3nn.cli.run import main; main()"
+    command = [sys.executable, "-c", start, *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+FEW = ("dataset.rows=200", "dataset.test_rows=50", "dataset.ood_rows=40", "method.hidden=4")
+
+
+def test_one_command_compares_methods_and_resumes(tmp_path: Path) -> None:
+    command = ["experiment=cubic10d", "method=pi3nn,pi3nn_no_ood", "method.steps=20", *FEW]
+    command += ["seeds=[1,2]", "levels=[0.8,0.9]"]
+    said = run(tmp_path, *command)
+    assert "0.91 ± 0.15" in said
+    assert "0.80 ± 0.18" in said
+    assert "of 50 test rows: PI3NN (with OOD) 0, PI3NN (no OOD) 0" in said
+    folder = tmp_path / "results" / "cubic10d" / "paper"
+    for name in ("table.csv", "table.md", "table.tex", "figure.png", "figure.pdf", "shift.png"):
+        assert (folder / name).stat().st_size > 0
+    numbers = pd.read_csv(folder / "table.csv")
+    assert set(numbers["method"]) == {"pi3nn", "pi3nn_no_ood"}
+    assert (numbers["runs"] == 2).all()
+    before = Store(tmp_path / "results" / "runs").keys()
+    assert run(tmp_path, *command)
+    assert Store(tmp_path / "results" / "runs").keys() == before
+
+
+def test_the_1d_example_shows_the_steps_and_takes_one_method(tmp_path: Path) -> None:
+    few = [f for f in FEW if not f.startswith("method")]
+    said = run(tmp_path, "experiment=cubic1d", "method=pi3nn", "method.steps=20", *few)
+    assert "PI3NN (with OOD)" in said
+    assert "PIVEN" not in said
+    assert (tmp_path / "results" / "cubic1d" / "normal-paper" / "figure.png").stat().st_size > 0
