@@ -220,3 +220,37 @@ def before_training(ax: Axes, on: Line, off: Line) -> Axes:
     ax.set_title("before training, OOD initialisation", fontsize=10)
     ax.legend(fontsize=8, loc="upper left")
     return ax
+
+
+# --- flight delays -------------------------------------------------------------------------------
+
+
+def flight(runs: measures.Runs, table: pd.DataFrame) -> dict[str, Figure]:
+    """Table 3 as a picture: confidence by rank, ours with the scatter of runs, and the paper's."""
+    gamma = runs.levels[0]
+    methods = [method for method in runs.methods if any(runs.members(gamma, method))]
+    figure, axes = _grid(len(methods), 4, 2.9, 2.6)
+    for ax, method in zip(axes, methods, strict=True):
+        own = table[(table["method"] == method) & (table["gamma"] == gamma)]
+        rows = own[own["set"].str.startswith("rank")].sort_values("set")
+        rank = rows["set"].str[-1].astype(int)
+        ax.bar(
+            rank,
+            rows["confidence_mean"],
+            yerr=rows["seeds_std"].fillna(0),
+            color=BAND,
+            label="ours",
+        )
+        printed = rows["paper"].str.split(" ").str[0]
+        known = printed != ""
+        ax.scatter(
+            rank[known], printed[known].astype(float), color=OUTSIDE, s=18, zorder=3, label="paper"
+        )
+        ax.set_title(measures.TITLES.get(method, method), fontsize=9)
+        ax.set_xticks([1, 2, 3, 4])
+        ax.set_ylim(0, 1.05)
+        ax.tick_params(labelsize=8)
+    axes[0].legend(fontsize=8)
+    figure.supxlabel("rank of the airport (trained on rank 4)", fontsize=10)
+    figure.supylabel(f"confidence at {gamma:.4g}", fontsize=10)
+    return {"figure": figure}

@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 TITLES = {
     "pi3nn": "PI3NN (with OOD)",
     "pi3nn_no_ood": "PI3NN (no OOD)",
+    "pi3nn_fixed": "PI3NN (with OOD), fixed targets",
+    "pi3nn_no_ood_fixed": "PI3NN (no OOD), fixed targets",
     "qd": "QD",
     "piven": "PIVEN",
     "sqr": "SQR",
@@ -46,7 +48,11 @@ class Runs:
 
     @classmethod
     def read(cls, store: Store, keys: Sequence[str], levels: Sequence[float]) -> Runs:
+        """The records of the members; where PI3NN comes with both targets, it is two methods."""
         records = pd.DataFrame(store.rows(dict.fromkeys(keys)))
+        targets = records.get("method.fix_targets", pd.Series(dtype=object))
+        if targets.nunique() > 1:
+            records["method"] += np.where(targets.eq(True), "_fixed", "")
         return cls(store, records[records["gamma"].isin(list(levels))], sorted(levels))
 
     @property
