@@ -37,6 +37,16 @@ FORMAT = 1
 
 _NAME = "model.json"
 
+# What parts that do not belong together raise, wherever that is found out.
+_MISFITS = (
+    LookupError,
+    TypeError,
+    ValueError,
+    RuntimeError,
+    SafetensorError,
+    OmegaConfBaseException,
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Saved:
@@ -78,10 +88,13 @@ def load(folder: Path) -> Saved:
         content = (folder / Path(description["weights"]["file"]).name).read_bytes()
         if hashlib.sha256(content).hexdigest() != description["weights"]["sha256"]:
             raise UserError(f"{folder}: its weights are damaged or were changed: train it again")
-        return _saved(description, arrays_from_bytes(content))
+        saved = _saved(description, arrays_from_bytes(content))
+        # One row proves that arrays and settings belong together.
+        saved.model.at(saved.levels)(np.zeros((1, saved.model.inputs)))
+        return saved
     except OSError as error:
         raise UserError(f"can't read the weights of {folder}: {error.strerror}") from error
-    except (KeyError, TypeError, ValueError, SafetensorError, OmegaConfBaseException) as error:
+    except _MISFITS as error:
         raise UserError(f"{folder} is not a whole model: train it again") from error
 
 

@@ -26,13 +26,13 @@ Keys:
                        lower_0.95, upper_0.95         bounds, for every level
                        confidence                     mean training width / width, at most 1
                        ood                            true: unlike the training rows
-  levels=[0.9,0.95]  confidence levels (default: those of the run); methods that are trained for each
-                     level of its own (qd, piven, cqr) serve those of the run only
-  threshold=0.5      rows are ood if their confidence is below it (default: where 1 % of the training
-                     rows are), or if a category was never seen in training
+  levels=[0.9,0.95]  confidence levels (default: those of the run); methods that are trained for
+                     each level of its own (qd, piven, cqr) serve those of the run only
+  threshold=0.5      rows are ood if their confidence is below it (default: where 1 % of the
+                     training rows are), or if a category was never seen in training
 
-A file is read and written in pieces: its size does not matter. Where a value is missing, the rule of
-the training holds: dataset.missing=refuse | drop (no prediction for the row) | mean."""
+A file is read and written in pieces: its size does not matter. Where a value is missing, the rule
+of the training holds: dataset.missing=refuse | drop (no prediction for the row) | mean."""
 
 _KEYS = ("model", "data", "output", "levels", "threshold")
 

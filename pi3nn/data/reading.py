@@ -25,7 +25,7 @@ from pi3nn.errors import UserError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BLOCK = 1 << 24  # bytes of text parsed at a time
+BLOCK = 1 << 20  # bytes of text parsed at a time; Arrow reads some thirty blocks ahead
 
 
 def chunks(

@@ -89,6 +89,8 @@ def load(settings: Settings) -> Dataset:
     _check(settings)
     path = Path(settings.path)
     rows = read(path, _columns(path, settings))
+    if rows.num_rows == 0:
+        raise UserError(f"{path} has 0 rows below its header")
     target = schema.numbers(rows[settings.target].combine_chunks(), settings.target, str(path))
     learnt = schema.learn(rows, settings.target, settings.categories, str(path))
     learnt = replace(learnt, missing=settings.missing)
