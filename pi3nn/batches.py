@@ -268,7 +268,7 @@ class Batch:
 
 
 class FullBatch:
-    """All rows at each step."""
+    """All rows at each step: `rows` of them, no member having more than the first `used`."""
 
     def __init__(self, rows: Rows, members: Sequence[int]) -> None:
         sizes = {padded(count) for count in rows.own_counts}
@@ -278,6 +278,7 @@ class FullBatch:
                 "group them by padded(count)"
             )
         self.rows = sizes.pop()
+        self.used = max(rows.own_counts)
         self.steps_per_epoch = [1] * len(members)
         self._batch = Batch(rows.padded_to(self.rows, members))
 
@@ -291,7 +292,8 @@ class FullBatch:
 
 
 class MiniBatches:
-    """Some rows at each step, every member by its own stream."""
+    """Some rows at each step, every member by its own stream: `rows` of them, the first `used` of
+    which may count."""
 
     def __init__(
         self,
@@ -301,7 +303,7 @@ class MiniBatches:
         rule: Rule,
         sources: Sequence[torch.Generator],
     ) -> None:
-        self.rows = padded(batch)
+        self.rows, self.used = padded(batch), batch
         # One row more than any member has: all zero, of weight 0, what short batches end with.
         filler = max(rows.own_counts)
         self._tensors = rows.padded_to(filler + 1, members)

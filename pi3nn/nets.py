@@ -19,7 +19,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from pi3nn.native import Fused, kernel_for
+from pi3nn.native import Fused, Given, kernel_for
 
 ROW_BLOCK = 32
 """Rows of a step, and columns of the parameter buffer, come in multiples of this."""
@@ -54,6 +54,12 @@ def take_rows(values: Tensor, index: Tensor) -> Tensor:
     first = torch.arange(0, members * height, height, device=index.device)
     places = (index + first.unsqueeze(1)).flatten()
     return values.flatten(0, 1).index_select(0, places).view(*index.shape, *values.shape[2:])
+
+
+def with_column(x: Tensor, column: Tensor) -> Tensor:
+    """`x (M, B, D)` K times over, each with its entry of `column (M, K, B)`: `(M, K B, D + 1)`."""
+    last = column.expand(x.shape[0], -1, x.shape[1]).flatten(1).unsqueeze(-1)
+    return torch.cat([x.repeat(1, column.shape[1], 1), last], dim=-1)
 
 
 @contextmanager
@@ -195,21 +201,25 @@ class StackedMLP:
         loss: Callable[[Tensor], Tensor],
         masks: Sequence[Tensor] | None = None,
         index: Tensor | None = None,
+        column: Tensor | None = None,
     ) -> Tensor:
         """Fill `grad` with the gradient of `loss`, from outputs `(M, B, O)` to `(M,)`; its values.
 
-        What `forward`, `loss` and `backward` do one after the other, with less around it; and with
-        `index (M, B)` the rows of a step are gathered from `x (M, N, D)`.
+        What `forward`, `loss` and `backward` do one after the other, with less around it. With
+        `index (M, B)` the rows of a step are gathered from `x (M, N, D)`; with a column, they are
+        joined to it as by `with_column`.
         """
         if self.kernel is None:
-            values = loss(self.forward(x if index is None else take_rows(x, index), masks))
+            rows = x if index is None else take_rows(x, index)
+            rows = rows if column is None else with_column(rows, column)
+            values = loss(self.forward(rows, masks))
             self.backward(values)
             return values.detach()
-        mask = masks[0].contiguous() if masks else None
-        outputs = self.kernel.forward(self.flat, x, index, mask).requires_grad_()
+        given = Given(x, index, masks[0].contiguous() if masks else None, column)
+        outputs = self.kernel.forward(self.flat, given).requires_grad_()
         values = loss(outputs)
         (slope,) = torch.autograd.grad(values, outputs, torch.ones_like(values))
-        self.kernel.backward(self.flat, x, index, mask, slope, self.grad)
+        self.kernel.backward(self.flat, given, slope, self.grad)
         return values.detach()
 
     def predict(self, x: Tensor, head: Callable[[Tensor], Tensor] | None = None) -> Tensor:

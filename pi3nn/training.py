@@ -26,11 +26,13 @@ from pi3nn.batches import (
     generator,
     uniform_numbers,
 )
-from pi3nn.nets import Shape, StackedMLP, one_thread, padded
+from pi3nn.native import FusedLoss, Given
+from pi3nn.nets import Shape, StackedMLP, one_thread, padded, with_column
 from pi3nn.optim import Descent, Recipe, per_member
 
 __all__ = [
     "Info",
+    "KnownLoss",
     "Loss",
     "MeanSquare",
     "Outcome",
@@ -70,20 +72,35 @@ class Loss(Protocol):
 
     Members leave the stack as they finish, and a lone one comes as two, so `M` is not the number
     that `train` was given: constants that differ between members belong in `info.state`.
+
+    A loss may have an attribute `fused`, see `KnownLoss`; without one, autograd does its gradient.
     """
 
     def __call__(self, outputs: Tensor, y: Tensor, weights: Tensor, info: Info, /) -> Tensor: ...
 
 
 @dataclass(frozen=True)
-class MeanSquare:
-    """The mean square error of one output, by the weights of the rows.
+class KnownLoss:
+    """A loss in PyTorch that the native engine can compute by itself, in its own pass."""
 
-    A loss like any other; the native engine knows it and takes it into its single pass.
-    """
+    formula: Loss
+    fused: FusedLoss
+    """What the native engine knows it by."""
+
+    def __call__(self, outputs: Tensor, y: Tensor, weights: Tensor, info: Info, /) -> Tensor:
+        return self.formula(outputs, y, weights, info)
+
+
+@dataclass(frozen=True)
+class MeanSquare:
+    """The mean square error of one output, by the weights of the rows."""
 
     floor: float | None = None
     """Unless None, output z stands for `positive(z, floor)`."""
+
+    @property
+    def fused(self) -> FusedLoss:
+        return FusedLoss("mean_square", (-1.0 if self.floor is None else self.floor,))
 
     def __call__(self, outputs: Tensor, y: Tensor, weights: Tensor, info: Info, /) -> Tensor:
         z = outputs if self.floor is None else positive(outputs, self.floor)
@@ -95,8 +112,8 @@ def positive(z: Tensor, floor: float) -> Tensor:
     return torch.sqrt(z * z + floor) if floor else z.abs()
 
 
-Inputs = Callable[[Tensor, Info], Tensor]
-"""Rows `(M, B, D)` to what the network sees, `(M, B, D')`."""
+Column = Callable[[Info], Tensor]
+"""The last input of every row, `(M, K, B)` or what broadcasts to it; all rows are passed K times."""
 
 Progress = Callable[[float, float], None]
 """Called with the share of steps done and the mean loss."""
@@ -127,7 +144,7 @@ def train(
     generators: Sequence[torch.Generator],
     *,
     validation: Rows | None = None,
-    inputs: Inputs | None = None,
+    column: Column | None = None,
     uniforms: int = 0,
     state: Mapping[str, Tensor] | None = None,
     on_progress: Progress | None = None,
@@ -143,8 +160,8 @@ def train(
         and uniform numbers are derived from it.
     validation : Rows, optional
         Rows whose loss early stopping watches instead of the training loss with its penalties.
-    inputs : callable, optional
-        Called at each step to turn rows into what the network sees; may use `info.uniform`.
+    column : callable, optional
+        Called at each step for one more input, the last; may use `info.uniform`.
     uniforms : int
         Columns of `info.uniform`.
     state : mapping, optional
@@ -161,7 +178,7 @@ def train(
     _keep_freed_memory()
     with one_thread():
         roots = [int(torch.randint(2**63 - 1, (1,), generator=g)) for g in generators]
-        run = _Run(net, rows, loss, recipe, roots, validation, inputs, uniforms, state or {})
+        run = _Run(net, rows, loss, recipe, roots, validation, column, uniforms, state or {})
         shown = time.monotonic()
         while run.running:
             run.step()
@@ -184,12 +201,12 @@ class _Run:
         recipe: Recipe,
         roots: Sequence[int],
         validation: Rows | None,
-        inputs: Inputs | None,
+        column: Column | None,
         uniforms: int,
         state: Mapping[str, Tensor],
     ) -> None:
-        self.net, self.loss, self.recipe, self.inputs = net, loss, recipe, inputs
-        self.fused = net.kernel is not None and isinstance(loss, MeanSquare) and inputs is None
+        self.net, self.loss, self.recipe, self.column = net, loss, recipe, column
+        self.fused: FusedLoss | None = getattr(loss, "fused", None) if net.kernel else None
         # Only the kernel treats a lone member like one of many.
         self.fewest = 1 if self.fused and validation is None else 2
         self.slots = slots = list(range(net.members)) if net.members >= self.fewest else [0, 0]
@@ -276,31 +293,47 @@ class _Run:
         """Leave the gradient of the next rows in `work.grad`; their loss `(M,)`."""
         batch = self.feed.next()
         masks = self.masks.next().unbind(1) if self.masks else None
-        if self.fused:
-            return self._fused(batch, masks)
         uniform = self.uniform.next() if self.uniform else None
+        if self.fused:
+            return self._fused(self.fused, batch, masks, uniform)
         info = Info(self.t, batch.count, uniform, self.state)
-        x, index = (
-            (self.inputs(batch.x, info), None) if self.inputs else (batch.source[0], batch.index)
-        )
         y, weights = batch.y, batch.weights
-        return self.work.gradient(x, lambda z: self.loss(z, y, weights, info), masks, index)
-
-    def _fused(self, batch: Batch, masks: Sequence[Tensor] | None) -> Tensor:
-        """As `_gradient`, for a loss that the kernel knows."""
-        assert self.work.kernel is not None
-        assert isinstance(self.loss, MeanSquare)
-        x, y, weights = batch.source
-        return self.work.kernel.mean_square(
-            self.work.flat,
-            x,
+        return self.work.gradient(
+            batch.source[0],
+            lambda z: self.loss(z, y, weights, info),
+            masks,
             batch.index,
-            masks[0].contiguous() if masks else None,
-            y,
-            weights,
-            self.loss.floor,
-            self.work.grad,
+            self._column(info, y),
         )
+
+    def _fused(
+        self,
+        fused: FusedLoss,
+        batch: Batch,
+        masks: Sequence[Tensor] | None,
+        uniform: Tensor | None,
+    ) -> Tensor:
+        """As `_gradient`, for a loss that the kernel knows: it needs no padded rows."""
+        work, (x, y, weights) = self.work, batch.source
+        assert work.kernel is not None
+        mask = masks[0].contiguous() if masks else None
+        column = None
+        if self.column:
+            seen = y if batch.index is None else batch.index
+            column = self._column(Info(self.t, self.value, uniform, self.state), seen)
+        given = Given(x, batch.index, mask, column, self.feed.used)
+        loss, moved = work.kernel.learn(
+            fused, work.flat, given, y, weights, work.grad, uniform, self.state
+        )
+        if fused.moves:
+            self.state[fused.state[0]] = moved
+        return loss
+
+    def _column(self, info: Info, rows: Tensor) -> Tensor | None:
+        """The last input of `rows (M, B)`, as `(M, K, B)`."""
+        if self.column is None:
+            return None
+        return self.column(info).expand(rows.shape[0], -1, rows.shape[1])
 
     def _freeze(self, update: Tensor, before: Mapping[str, Tensor]) -> None:
         """End members whose update must not be made."""
@@ -334,7 +367,8 @@ class _Run:
         assert self.held is not None
         batch = self.held.next()
         info = Info(self.t, batch.count, self.held_uniform, dict(self.state))
-        outputs = self.work(self.inputs(batch.x, info) if self.inputs else batch.x)
+        column = self._column(info, batch.y)
+        outputs = self.work(batch.x if column is None else with_column(batch.x, column))
         return self.loss(outputs, batch.y, batch.weights, info)
 
     # Ends ---------------------------------------------------------------------------------------

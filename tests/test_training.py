@@ -294,15 +294,15 @@ def trained(
         wavy,
         recipe,
         batch_generators(members),
-        inputs=with_uniforms if uniforms else None,
+        column=drawn_column if uniforms else None,
         uniforms=uniforms,
     )
     return net.flat, outcome
 
 
-def with_uniforms(x: Tensor, info: Info) -> Tensor:
+def drawn_column(info: Info) -> Tensor:
     assert info.uniform is not None
-    return torch.cat([x, info.uniform], dim=2)
+    return info.uniform.transpose(1, 2)
 
 
 CASES: dict[str, dict[str, Any]] = {

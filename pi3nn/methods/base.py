@@ -22,7 +22,7 @@ from torch import Tensor
 from pi3nn.batches import Rows, generator
 from pi3nn.errors import UserError, nearest
 from pi3nn.nets import Init, Shape, StackedMLP, initialise
-from pi3nn.training import Inputs, Loss, Outcome, Recipe, train
+from pi3nn.training import Column, Loss, Outcome, Recipe, train
 
 Outputs = Mapping[str, NDArray[np.float64]]  # name -> (M, N), on one set of rows
 Coefficients = Mapping[str, NDArray[np.float64]]  # name -> (M, K), one value per level
@@ -171,7 +171,7 @@ def trained(
     recipe: Recipe,
     loss: Loss,
     *,
-    inputs: Inputs | None = None,
+    column: Column | None = None,
     uniforms: int = 0,
     state: Mapping[str, Tensor] | None = None,
 ) -> tuple[StackedMLP, Outcome]:
@@ -184,7 +184,7 @@ def trained(
         loss,
         recipe,
         [generator(seed, "training") for seed in stack.seeds],
-        inputs=inputs,
+        column=column,
         uniforms=uniforms,
         state=state,
         on_progress=stack.progress,

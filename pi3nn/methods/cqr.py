@@ -36,8 +36,9 @@ from pi3nn.methods.base import (
     trained,
 )
 from pi3nn.methods.sqr import pinball, recipe
+from pi3nn.native import FusedLoss
 from pi3nn.nets import Init, Shape, StackedMLP
-from pi3nn.training import Info
+from pi3nn.training import Info, KnownLoss
 
 
 @dataclass
@@ -92,7 +93,10 @@ class CQR(Method):
             _shape(stack.x.shape[2], stack.common),
             Init(),
             recipe(stack),
-            lambda z, y, weights, info: quantile_loss(z, y, weights, info, gamma),
+            KnownLoss(
+                lambda z, y, weights, info: quantile_loss(z, y, weights, info, gamma),
+                FusedLoss("pinball", ((1 - gamma) / 2, (1 + gamma) / 2)),
+            ),
         )
         fitted = CQRFit(net)
         said = fitted.outputs(stack.x)

@@ -36,8 +36,9 @@ from pi3nn.methods.base import (
     one_of,
     trained,
 )
+from pi3nn.native import FusedLoss
 from pi3nn.nets import Init, LayerInit, Shape, StackedMLP
-from pi3nn.training import Info, Recipe
+from pi3nn.training import Info, KnownLoss, Recipe
 
 LARGEST_SPREAD = 1000.0
 """Standard deviations beyond are cut off, as in the released runs."""
@@ -92,7 +93,7 @@ class DER(Method):
             _shape(stack.x.shape[2], stack.common),
             Init(default=LayerInit("glorot")),
             _recipe(stack),
-            evidential_loss,
+            KnownLoss(evidential_loss, FusedLoss("evidential", state=names, moves=True)),
             state={name: stack.tensor(name) for name in names},
         )
         fitted = DERFit(net)

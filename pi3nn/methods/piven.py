@@ -37,6 +37,7 @@ class PIVENFit(NetFit):
 class PIVEN(qd.QD):
     Settings = Settings
     Fit = PIVENFit
+    fused = "piven"
     extra_biases = (0.01,)
 
     def loss(

@@ -32,8 +32,9 @@ from pi3nn.methods.base import (
     pair,
     trained,
 )
+from pi3nn.native import FusedLoss
 from pi3nn.nets import Init, LayerInit, Shape, StackedMLP
-from pi3nn.training import Info, Recipe
+from pi3nn.training import Info, KnownLoss, Recipe
 
 
 @dataclass
@@ -70,6 +71,7 @@ class QD(Method):
 
     Settings = Settings
     Fit: ClassVar[type[NetFit]] = QDFit
+    fused: ClassVar[str] = "qd"  # the loss, to the native engine
     extra_biases: ClassVar[tuple[float, ...]] = ()  # of outputs besides U and L
     swaps = True
     varying = frozenset(
@@ -98,7 +100,7 @@ class QD(Method):
             self.shape(stack.x.shape[2], settings),
             self._init(stack),
             _recipe(stack),
-            lambda z, y, weights, info: self.loss(z, y, weights, info, gamma, settings.penalty),
+            self._known_loss(gamma, settings.penalty),
             state={name: stack.tensor(name) for name in ("lambda_in", "soften")},
         )
         fitted = self.Fit(net)
@@ -118,6 +120,12 @@ class QD(Method):
         missing = (gamma - (weights * soft).sum(dim=1) / info.rows).relu()
         size = info.rows.sqrt() if penalty == "sqrt_n" else info.rows / (gamma * (1 - gamma))
         return mpiw + lambda_in * size * missing**2
+
+    def _known_loss(self, gamma: float, penalty: str) -> KnownLoss:
+        return KnownLoss(
+            lambda z, y, weights, info: self.loss(z, y, weights, info, gamma, penalty),
+            FusedLoss(self.fused, (gamma, float(penalty == "sqrt_n")), ("lambda_in", "soften")),
+        )
 
     def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> NetFit:
         return self.Fit(StackedMLP.from_state(self.shape(inputs, settings), state))

@@ -35,8 +35,9 @@ from pi3nn.methods.base import (
     share,
     trained,
 )
-from pi3nn.nets import Init, Shape, StackedMLP
-from pi3nn.training import Info, Recipe
+from pi3nn.native import FusedLoss
+from pi3nn.nets import Init, Shape, StackedMLP, with_column
+from pi3nn.training import Info, KnownLoss, Recipe
 
 _TAILS = (0.0, 0.0005, 0.0025, 0.005, 0.01, 0.025, *(i / 20 for i in range(1, 10)))
 GRID = (*_TAILS, 0.5, *(round(1 - tau, 4) for tau in reversed(_TAILS)))
@@ -108,13 +109,17 @@ class SQR(Method):
 
     def fit(self, stack: Stack) -> SQRFit:
         tail = None if stack.gamma is None else (1 - stack.gamma) / 2
+        taus = () if tail is None else (tail, 1 - tail)
         net, outcome = trained(
             stack,
             _shape(stack.x.shape[2], stack.common),
             Init(),
             recipe(stack),
-            lambda z, y, weights, info: _loss(z, y, weights, info, tail),
-            inputs=lambda x, info: _inputs(x, info, tail),
+            KnownLoss(
+                lambda z, y, weights, info: _loss(z, y, weights, info, tail),
+                FusedLoss("pinball", taus),
+            ),
+            column=lambda info: _column(info, taus, stack.x),
             uniforms=1 if tail is None else 0,
         )
         fitted = SQRFit(net, stack.x.new_full((stack.members,), stack.gamma or 0.0))
@@ -156,17 +161,16 @@ def _loss(z: Tensor, y: Tensor, weights: Tensor, info: Info, tail: float | None)
     return (weights * losses).sum(dim=1) / info.rows
 
 
-def _inputs(x: Tensor, info: Info, tail: float | None) -> Tensor:
-    """Rows with a `tau` of their own, or all rows twice, with either of the two."""
-    if tail is None:
-        assert info.uniform is not None
-        return _with_tau(x, info.uniform[..., 0])
-    return torch.cat([_with_tau(x, x.new_tensor(tau)) for tau in (tail, 1 - tail)], dim=1)
+def _column(info: Info, taus: Sequence[float], like: Tensor) -> Tensor:
+    """The network's input for a `tau` of every row, or for the two that all rows are passed with."""
+    if taus:
+        return 12 * (like.new_tensor(taus).view(1, -1, 1) - 0.5)
+    assert info.uniform is not None
+    return 12 * (info.uniform[..., 0].unsqueeze(1) - 0.5)
 
 
 def _with_tau(x: Tensor, tau: Tensor) -> Tensor:
-    column = (12 * (tau - 0.5)).expand(x.shape[:2])
-    return torch.cat([x, column.unsqueeze(-1)], dim=-1)
+    return with_column(x, 12 * (tau.reshape(-1, 1, 1) - 0.5))
 
 
 def _between(known: NDArray[np.float64], taus: NDArray[np.float64]) -> NDArray[np.float64]:

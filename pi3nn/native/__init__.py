@@ -8,14 +8,15 @@ last bit. Where the kernel cannot serve, `kernel_for` says so in the log, once, 
 import ctypes
 import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from pi3nn.errors import UserError
-from pi3nn.native.build import Rule, Task, Unavailable, library
+from pi3nn.native.build import KINDS, Loss, Rule, Task, Unavailable, library
 
 ENGINES = ("auto", "native", "torch")
 _REAL = {torch.float32: "float", torch.float64: "double"}
@@ -83,22 +84,49 @@ def _say(text: str) -> None:
     logging.getLogger("pi3nn").warning(text)
 
 
-class Kernel:
-    """The fused operator for networks of one shape and type.
+@dataclass(frozen=True)
+class FusedLoss:
+    """A loss that the kernel computes itself, by its name in `KINDS`."""
 
-    Rows are `x (M, N, D)`; with `index (M, B)` (int64) the rows of a step are gathered from them,
-    without it they are all N. `masks (M, B, H)` multiply the hidden activations. Everything is
-    contiguous, on the CPU and of the kernel's type.
-    """
+    kind: str
+    constants: tuple[float, ...] = ()
+    """`mean_square`: the floor, or -1 for none. `pinball`: the quantile of every output of every
+    pass; none if they are drawn. `qd`, `piven`: gamma, and whether the penalty goes by sqrt(n)."""
+    state: tuple[str, ...] = ()
+    """Names of the numbers `(M,)` that differ between members, in the order of losses.h."""
+    moves: bool = False
+    """Whether the first of `state` changes from step to step."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """The rows of a step, all contiguous unless stated, on the CPU and of the kernel's type."""
+
+    x: Tensor
+    """`(M, N, D)`"""
+    index: Tensor | None = None
+    """`(M, B)` int64: which of the N rows; None is the first B."""
+    masks: Tensor | None = None
+    """`(M, B, H)`: what to multiply the hidden activations by."""
+    column: Tensor | None = None
+    """`(M, K, B)` of any strides: the last input. All rows are passed K times."""
+    rows: int | None = None
+    """B, where index, masks and column have more rows than are to be computed."""
+
+
+class Kernel:
+    """The fused operator for networks `params (M, P)` of one shape and type."""
 
     def __init__(self, shape: Layout, dtype: torch.dtype) -> None:
         loaded = library(_REAL[dtype])
         self.dtype = dtype
         self._outputs = shape.outputs
-        self._forward, self._backward, self._mean_square, self._optimise = (
+        self._forward, self._backward, self._learn, self._optimise = (
             getattr(loaded, f"pi3nn_{name}")
-            for name in ("forward", "backward", "mean_square", "optimise")
+            for name in ("forward", "backward", "learn", "optimise")
         )
+        self._loss = Loss()
+        self._loss_at = ctypes.addressof(self._loss)
         self._task = Task(
             inputs=shape.inputs,
             hidden=shape.hidden,
@@ -109,65 +137,79 @@ class Kernel:
         )
         self._task_at = ctypes.addressof(self._task)
 
-    def forward(
-        self, params: Tensor, x: Tensor, index: Tensor | None = None, masks: Tensor | None = None
-    ) -> Tensor:
-        """Outputs `(M, B, O)` of the networks `params (M, P)`."""
-        self._set(params, x, index, masks)
+    def forward(self, params: Tensor, given: Given) -> Tensor:
+        """Outputs `(M, K B, O)`."""
+        self._set(params, given)
         outputs = params.new_empty(params.shape[0], self._task.rows, self._outputs)
-        _check_index(self._forward(self._task_at, outputs.data_ptr()))
+        _check(self._forward(self._task_at, outputs.data_ptr()))
         return outputs
 
-    def backward(
-        self,
-        params: Tensor,
-        x: Tensor,
-        index: Tensor | None,
-        masks: Tensor | None,
-        slope: Tensor,
-        grad: Tensor,
-    ) -> None:
-        """Fill `grad (M, P)`, given the gradient `slope (M, B, O)` of the outputs."""
-        self._set(params, x, index, masks)
+    def backward(self, params: Tensor, given: Given, slope: Tensor, grad: Tensor) -> None:
+        """Fill `grad (M, P)`, given the gradient `slope (M, K B, O)` of the outputs."""
+        self._set(params, given)
         slope = slope.contiguous()
         self._expect(slope, (params.shape[0], self._task.rows, self._outputs))
-        self._expect(grad, tuple(params.shape))
-        _check_index(self._backward(self._task_at, slope.data_ptr(), grad.data_ptr()))
+        self._expect(grad, params.shape)
+        _check(self._backward(self._task_at, slope.data_ptr(), grad.data_ptr()))
 
-    def mean_square(
+    def learn(
         self,
+        fused: FusedLoss,
         params: Tensor,
-        x: Tensor,
-        index: Tensor | None,
-        masks: Tensor | None,
+        given: Given,
         y: Tensor,
         weights: Tensor,
-        floor: float | None,
         grad: Tensor,
-    ) -> Tensor:
-        """Fill `grad (M, P)` and return the loss `(M,)` in a single pass, for one output.
+        uniform: Tensor | None = None,
+        state: Mapping[str, Tensor] | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Fill `grad (M, P)` in a single pass, or in two where the loss needs to see all rows first.
 
-        The loss is the mean of `(z - y)^2` over the rows by their weights, `y` and `weights` being
-        `(M, N)`; with a floor, z stands for `sqrt(z^2 + floor)`, or `|z|` if it is 0.
+        Parameters
+        ----------
+        y, weights : Tensor (M, N)
+        uniform : Tensor (M, B) or (M, B, 1), optional
+            Quantiles that were drawn.
+        state : mapping, optional
+            The numbers that `fused.state` names, `(M,)` each.
+
+        Returns
+        -------
+        loss : Tensor (M,)
+        next : Tensor (M,)
+            The first of the state as it is at the next step, if `fused.moves`.
         """
-        self._set(params, x, index, masks)
-        if self._outputs != 1:
-            raise ValueError("the mean square is for one output")
-        members = params.shape[0]
-        self._expect(y, tuple(x.shape[:2]))
-        self._expect(weights, tuple(x.shape[:2]))
-        self._expect(grad, tuple(params.shape))
-        loss = params.new_empty(members)
-        failed = self._mean_square(
-            self._task_at,
-            y.data_ptr(),
-            weights.data_ptr(),
-            -1.0 if floor is None else floor,
-            loss.data_ptr(),
-            grad.data_ptr(),
-        )
-        _check_index(failed)
-        return loss
+        self._set(params, given)
+        members, task, loss = params.shape[0], self._task, self._loss
+        if KINDS[fused.kind] not in (None, self._outputs):
+            raise ValueError(f"{fused.kind} is for {KINDS[fused.kind]} outputs")
+        self._expect(y, given.x.shape[:2])
+        self._expect(weights, given.x.shape[:2])
+        self._expect(grad, params.shape)
+        values = params.new_empty(2, members)
+        loss.kind = _NUMBERS[fused.kind]
+        loss.y, loss.weights = y.data_ptr(), weights.data_ptr()
+        loss.uniform = None
+        if fused.kind == "pinball" and not fused.constants:
+            if uniform is None or uniform.numel() != members * uniform.shape[1]:
+                raise ValueError("pinball without constants needs uniform numbers (M, B)")
+            self._expect(uniform, uniform.shape)
+            _check_rows(uniform, members, task.batch)
+            loss.uniform, loss.uniform_stride = uniform.data_ptr(), uniform.shape[1]
+        elif fused.kind == "pinball" and len(fused.constants) != self._outputs * (
+            task.rows // task.batch
+        ):
+            raise ValueError("pinball needs one constant for every output of every pass")
+        for i, number in enumerate(fused.constants):
+            loss.constants[i] = number
+        for i, name in enumerate(fused.state):
+            assert state is not None
+            self._expect(state[name], (members,))
+            loss.state[i] = state[name].data_ptr()
+        loss.loss = values.data_ptr()
+        loss.next = loss.loss + members * values.element_size()
+        _check(self._learn(self._task_at, self._loss_at, grad.data_ptr()))
+        return values[0], values[1]
 
     def optimise(self, step: "Step", loss: Tensor) -> int:
         """Fill `step.update`; add the penalties to `step.grad` and `loss (M,)`, in place.
@@ -176,35 +218,53 @@ class Kernel:
         """
         return int(self._optimise(step.address, loss.data_ptr()))
 
-    def _set(self, params: Tensor, x: Tensor, index: Tensor | None, masks: Tensor | None) -> None:
-        task = self._task
+    def _set(self, params: Tensor, given: Given) -> None:
+        task, x, index, masks, column = self._task, given.x, given.index, given.masks, given.column
         members, height = params.shape[0], x.shape[1]
         self._expect(params, (members, task.columns))
-        self._expect(x, (members, height, task.inputs))
-        rows = height
-        if index is not None:
-            rows = index.shape[1]
-            if index.dtype != torch.int64 or not index.is_contiguous() or len(index) != members:
-                raise ValueError(f"index must be int64 (M, B), not {index.dtype} {index.shape}")
-        if masks is not None:
-            self._expect(masks, (members, rows, task.hidden))
-        task.members, task.rows, task.height = members, rows, height
+        self._expect(x, (members, height, task.inputs - (column is not None)))
+        batch = given.rows or (height if index is None else index.shape[1])
+        task.members, task.height, task.batch, task.rows = members, height, batch, batch
         task.params, task.x = params.data_ptr(), x.data_ptr()
-        task.index = None if index is None else index.data_ptr()
-        task.masks = None if masks is None else masks.data_ptr()
+        task.index = task.masks = task.column = None
+        if index is None:
+            _check_rows(x, members, batch)
+        else:
+            if index.dtype != torch.int64 or not index.is_contiguous():
+                raise ValueError(f"index must be int64 (M, B), not {index.dtype} {index.shape}")
+            _check_rows(index, members, batch)
+            task.index, task.index_stride = index.data_ptr(), index.shape[1]
+        if masks is not None:
+            self._expect(masks, (members, masks.shape[1], task.hidden))
+            _check_rows(masks, members, batch)
+            task.masks, task.masks_stride = masks.data_ptr(), masks.shape[1]
+        if column is not None:
+            if column.dtype != self.dtype or column.shape[0] != members or column.shape[2] < batch:
+                raise ValueError(f"column must be (M, K, B), not {column.dtype} {column.shape}")
+            task.rows = column.shape[1] * batch
+            task.column = column.data_ptr()
+            task.column_stride[0:3] = column.stride()
 
-    def _expect(self, values: Tensor, shape: tuple[int, ...]) -> None:
+    def _expect(self, values: Tensor, shape: Sequence[int]) -> None:
         # The kernel reads memory as it is told: no mistake may reach it.
         if values.shape != shape or values.dtype != self.dtype or not values.is_contiguous():
             raise ValueError(
-                f"expected contiguous {self.dtype} {shape}, "
+                f"expected contiguous {self.dtype} {tuple(shape)}, "
                 f"found {values.dtype} {tuple(values.shape)} of strides {values.stride()}"
             )
 
 
-def _check_index(failed: int) -> None:
+_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
+
+
+def _check(failed: int) -> None:
     if failed:
         raise ValueError("index points to rows that x does not have")
+
+
+def _check_rows(values: Tensor, members: int, rows: int) -> None:
+    if values.shape[0] != members or values.shape[1] < rows:
+        raise ValueError(f"expected {members} members of {rows} rows, found {values.shape}")
 
 
 class Fused(torch.autograd.Function):
@@ -214,14 +274,14 @@ class Fused(torch.autograd.Function):
     def forward(
         ctx: Any, kernel: Kernel, flat: Tensor, x: Tensor, masks: Tensor | None, *leaves: Tensor
     ) -> Tensor:
-        ctx.kernel, ctx.task, ctx.shapes = kernel, (flat, x, masks), [p.shape for p in leaves]
-        return kernel.forward(flat, x, None, masks)
+        ctx.kernel, ctx.flat, ctx.given = kernel, flat, Given(x, masks=masks)
+        ctx.shapes = [p.shape for p in leaves]
+        return kernel.forward(flat, ctx.given)
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> Any:
-        flat, x, masks = ctx.task
-        grad = torch.empty_like(flat)
-        ctx.kernel.backward(flat, x, None, masks, slopes[0], grad)
+        grad = torch.empty_like(ctx.flat)
+        ctx.kernel.backward(ctx.flat, ctx.given, slopes[0], grad)
         sizes = [shape[1:].numel() for shape in ctx.shapes]
         parts = torch.split(grad[:, : sum(sizes)], sizes, dim=1)
         views = (part.view(shape) for part, shape in zip(parts, ctx.shapes, strict=True))

@@ -1,6 +1,6 @@
 """Build the kernel for this machine on first use, and load it.
 
-One C++ file without headers of torch or Python, so any compiler will do and takes seconds. The
+One C++ source, without headers of torch or Python, so any compiler will do and takes seconds. The
 library is kept in the user's cache under a name made from everything it depends on.
 """
 
@@ -41,11 +41,30 @@ def _fields(**names: str) -> list[tuple[str, Any]]:
 class Task(ctypes.Structure):
     """`Task` of kernel.cpp."""
 
-    _fields_ = _fields(
-        **dict.fromkeys(("members", "inputs", "hidden", "outputs", "columns"), "i"),
-        **dict.fromkeys(("front", "tanh", "rows", "height"), "i"),
-        **dict.fromkeys(("params", "x", "index", "masks"), "p"),
-    )
+    _fields_ = [
+        *_fields(
+            **dict.fromkeys(("members", "inputs", "hidden", "outputs", "columns"), "i"),
+            **dict.fromkeys(("front", "tanh", "rows", "batch", "height"), "i"),
+            **{"params": "p", "x": "p", "index": "p", "index_stride": "i"},
+            **{"masks": "p", "masks_stride": "i", "column": "p"},
+        ),
+        ("column_stride", ctypes.c_int64 * 3),
+    ]
+
+
+KINDS = {"mean_square": 1, "pinball": None, "qd": 2, "piven": 3, "evidential": 4}
+"""The losses of losses.h, in the order of their numbers, and how many outputs they are for."""
+
+
+class Loss(ctypes.Structure):
+    """`Loss` of losses.h."""
+
+    _fields_ = [
+        *_fields(kind="i", y="p", weights="p", uniform="p", uniform_stride="i"),
+        ("constants", ctypes.c_double * 4),
+        ("state", ctypes.c_void_p * 4),
+        *_fields(next="p", loss="p"),
+    ]
 
 
 class Rule(ctypes.Structure):
@@ -123,7 +142,8 @@ def _run(command: list[str]) -> str:
 
 def _fingerprint(compiler: list[str]) -> str:
     """A name for the source, the compiler and the processor that it is built for."""
-    parts = [SOURCE.read_text(), repr([*compiler, *FLAGS]), _run([*compiler, "--version"])]
+    parts = [path.read_text() for path in (SOURCE, *sorted(SOURCE.parent.glob("*.h")))]
+    parts += [repr([*compiler, *FLAGS]), _run([*compiler, "--version"])]
     return hashlib.sha256("\0".join([*parts, _processor()]).encode()).hexdigest()[:20]
 
 
@@ -178,7 +198,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
     arguments = {
         "forward": [pointer] * 2,
         "backward": [pointer] * 3,
-        "mean_square": [pointer, pointer, pointer, ctypes.c_double, pointer, pointer],
+        "learn": [pointer] * 3,
         "optimise": [pointer] * 2,
     }
     for name, types in arguments.items():

@@ -3,178 +3,16 @@
 // A network is inputs -> [front: linear, inputs wide] -> hidden units -> outputs; its parameters are
 // one row of a buffer (members, columns), in the order front.weight (D, D), front.bias, hidden.weight
 // (D, H), hidden.bias, out.weight (H, O), out.bias, padding. Eight rows of data are taken at a time;
-// their hidden layer lives in registers and first-level cache and is never written to memory: where
-// the backward pass comes later, it is computed again.
+// their hidden layer lives in registers and cache and is never written to memory: where the backward
+// pass comes much later, it is computed again.
 //
 // Members are computed one after the other, each from its own numbers alone and in a fixed order, so
 // that a result does not depend on the stack, to the last bit. Rows whose output gradient is zero add
 // exact zeros. The flags of the build keep NaN and infinity, which training looks for.
 
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <new>
-
-#if defined(__AVX512F__)
-#define VECTOR_BYTES 64
-#define REGISTER_ROWS 8
-#elif defined(__AVX__)
-#define VECTOR_BYTES 32
-#define REGISTER_ROWS 4
-#else
-#define VECTOR_BYTES 16
-#define REGISTER_ROWS 4
-#endif
-
-// What must be part of its caller, for its arrays to be registers.
-#define INLINE __attribute__((always_inline)) inline
-#if defined(__clang__)
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#endif
+#include "losses.h"
 
 namespace {
-
-constexpr int TILE = 8;              // rows that are taken at a time
-constexpr int ROWS = REGISTER_ROWS;  // rows whose hidden units are in registers together
-
-template <class T> struct Types;
-template <> struct Types<float> {
-  typedef float V __attribute__((vector_size(VECTOR_BYTES)));
-  typedef uint32_t U __attribute__((vector_size(VECTOR_BYTES)));
-  static constexpr int mantissa = 23;
-  static constexpr uint32_t one = 0x3f800000u;
-  static constexpr float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-  static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
-};
-template <> struct Types<double> {
-  typedef double V __attribute__((vector_size(VECTOR_BYTES)));
-  typedef uint64_t U __attribute__((vector_size(VECTOR_BYTES)));
-  static constexpr int mantissa = 52;
-  static constexpr uint64_t one = 0x3ff0000000000000ull;
-  static constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52
-  static constexpr double ln2_high = 6.93145751953125e-1, ln2_low = 1.42860682030941723212e-6;
-};
-
-template <class T> using Vec = typename Types<T>::V;
-template <class T> constexpr int LANES = VECTOR_BYTES / sizeof(T);
-
-template <class T> inline Vec<T> load(const T* p) {
-  Vec<T> v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-template <class T> inline void store(T* p, Vec<T> v) { std::memcpy(p, &v, sizeof v); }
-template <class T> inline Vec<T> load_part(const T* p, int64_t count) {
-  if (count >= LANES<T>) return load(p);
-  Vec<T> v = {};
-  if (count > 0) std::memcpy(&v, p, count * sizeof(T));
-  return v;
-}
-// The sum of v over its lanes: its halves are added until one number is left.
-template <class T, int COUNT> struct Halves {
-  typedef T V __attribute__((vector_size(COUNT * sizeof(T))));
-  static T sum(V v) {
-    typename Halves<T, COUNT / 2>::V low, high;
-    std::memcpy(&low, &v, sizeof low);
-    std::memcpy(&high, reinterpret_cast<const char*>(&v) + sizeof low, sizeof high);
-    return Halves<T, COUNT / 2>::sum(low + high);
-  }
-};
-template <class T> struct Halves<T, 1> {
-  typedef T V;
-  static T sum(V v) { return v; }
-};
-template <class T> inline T sum(Vec<T> v) { return Halves<T, LANES<T>>::sum(v); }
-
-inline int64_t rounded_up(int64_t n, int64_t block) { return (n + block - 1) / block * block; }
-
-// Zeroed memory, aligned for vectors.
-template <class T> class Buffer {
- public:
-  explicit Buffer(int64_t count) : bytes_(rounded_up(count * sizeof(T) + 1, 64)) {
-    data_ = static_cast<T*>(::operator new(bytes_, std::align_val_t(64)));
-    clear();
-  }
-  ~Buffer() { ::operator delete(data_, std::align_val_t(64)); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  void clear() { std::memset(static_cast<void*>(data_), 0, bytes_); }
-  operator T*() { return data_; }
-  operator const T*() const { return data_; }
-
- private:
-  int64_t bytes_;
-  T* data_;
-};
-
-// While one of these is alive, numbers too small to be normal count as zero: the moments of units
-// that get no gradient would otherwise decay into a range that is a hundred times slower.
-class FlushDenormals {
-#if defined(__SSE__)
- public:
-  FlushDenormals() : saved_(__builtin_ia32_stmxcsr()) { __builtin_ia32_ldmxcsr(saved_ | 0x8040); }
-  ~FlushDenormals() { __builtin_ia32_ldmxcsr(saved_); }
-
- private:
-  unsigned saved_;
-#else
- public:
-  FlushDenormals() {}
-#endif
-};
-
-// Activations ------------------------------------------------------------------------------------
-
-// exp(y) for y in [0, 40].
-template <class T> inline Vec<T> exponential(Vec<T> y) {
-  using K = Types<T>;
-  typedef typename K::U U;
-  const Vec<T> shifted = y * T(1.44269504088896340736) + K::magic;
-  const Vec<T> n = shifted - K::magic;
-  const Vec<T> r = (y - n * K::ln2_high) - n * K::ln2_low;
-  Vec<T> p = {};
-  if (sizeof(T) == 8) {
-    p = p + T(1.0 / 6227020800.0);
-    p = p * r + T(1.0 / 479001600.0);
-    p = p * r + T(1.0 / 39916800.0);
-    p = p * r + T(1.0 / 3628800.0);
-    p = p * r + T(1.0 / 362880.0);
-    p = p * r + T(1.0 / 40320.0);
-  }
-  p = p * r + T(1.0 / 5040.0);
-  p = p * r + T(1.0 / 720.0);
-  p = p * r + T(1.0 / 120.0);
-  p = p * r + T(1.0 / 24.0);
-  p = p * r + T(1.0 / 6.0);
-  p = p * r + T(0.5);
-  p = p * r + T(1);
-  p = p * r + T(1);
-  U bits, scale_bits;
-  std::memcpy(&bits, &shifted, sizeof bits);
-  scale_bits = (bits << K::mantissa) + K::one;
-  Vec<T> scale;
-  std::memcpy(&scale, &scale_bits, sizeof scale);
-  return p * scale;
-}
-
-// tanh to a few units in the last place: x + x^3 P/Q near zero, 1 - 2 / (exp(2|x|) + 1) elsewhere.
-// P/Q is the (7, 6) convergent of the continued fraction of tanh, less x: exact to 1e-16 relative
-// where it is used.
-template <class T> inline Vec<T> tangent(Vec<T> x) {
-  const Vec<T> size = x < 0 ? -x : x;
-  const Vec<T> clipped = size > T(20) ? Vec<T>{} + T(20) : size;  // NaN stays NaN
-  const Vec<T> e = exponential<T>(clipped + clipped);
-  const Vec<T> z = x * x;
-  // tanh x = x (135135 + 17325 z + 378 z^2 + z^3) / (135135 + 62370 z + 3150 z^2 + 28 z^3)
-  const Vec<T> p = -(z * (T(45045) + z * (T(2772) + z * T(27))));
-  const Vec<T> q = T(135135) + z * (T(62370) + z * (T(3150) + z * T(28)));
-  const auto near = size < T(0.3);
-  const Vec<T> ratio = (near ? p : Vec<T>{} - T(2)) / (near ? q : e + T(1));
-  const Vec<T> far = T(1) + ratio;
-  return near ? x + x * ratio : (x < 0 ? -far : far);
-}
 
 struct Relu {
   template <class T> static Vec<T> value(Vec<T> v) { return v < 0 ? Vec<T>{} : v; }
@@ -191,12 +29,17 @@ struct Tanh {
 struct Task {
   int64_t members, inputs, hidden, outputs, columns;
   int64_t front, tanh;
-  int64_t rows;           // rows of a step, B
+  int64_t rows;           // rows of a step, R: `batch` rows, as often as there are passes
+  int64_t batch;          // B
   int64_t height;         // rows of a member in x (and y, weights), N
   const void* params;     // (M, P)
-  const void* x;          // (M, N, D)
+  const void* x;          // (M, N, D), or (M, N, D - 1) and a column
   const int64_t* index;   // (M, B) into the N rows; null: the first B
+  int64_t index_stride;   // from member to member
   const void* masks;      // (M, B, H) or null
+  int64_t masks_stride;
+  const void* column;     // (M, passes, B) or null: the last input
+  int64_t column_stride[3];
 };
 
 namespace {
@@ -281,8 +124,11 @@ template <class T> struct Tile {
 // Whether all indices of a task are within its rows.
 inline bool within(const Task& t) {
   if (t.index)
-    for (int64_t i = 0; i < t.members * t.rows; ++i)
-      if (t.index[i] < 0 || t.index[i] >= t.height) return false;
+    for (int64_t m = 0; m < t.members; ++m)
+      for (int64_t i = 0; i < t.batch; ++i) {
+        const int64_t place = t.index[m * t.index_stride + i];
+        if (place < 0 || place >= t.height) return false;
+      }
   return true;
 }
 
@@ -290,28 +136,40 @@ inline bool within(const Task& t) {
 template <class T> struct Source {
   const Task& t;
   int64_t width;
-  Buffer<T> zeros;  // stands in for the rows of the last tile that do not exist
+  Buffer<T> zeros;   // stands in for the rows of the last tile that do not exist
   Buffer<T> masks;
+  Buffer<T> joined;  // rows with their column
 
   explicit Source(const Task& task)
       : t(task), width(rounded_up(t.hidden, LANES<T>)), zeros(t.inputs),
-        masks(t.masks ? TILE * width : 0) {}
+        masks(t.masks ? TILE * width : 0), joined(t.column ? TILE * t.inputs : 0) {}
 
   int64_t place(int64_t m, int64_t row) const {
-    return m * t.height + (t.index ? t.index[m * t.rows + row] : row);
+    return m * t.height + (t.index ? t.index[m * t.index_stride + row] : row);
+  }
+  const T* row(int64_t m, int64_t row, int r) {
+    const int64_t pass = row / t.batch, own = row - pass * t.batch;
+    if (!t.column) return static_cast<const T*>(t.x) + place(m, own) * t.inputs;
+    const int64_t given = t.inputs - 1, *stride = t.column_stride;
+    T* to = joined + r * t.inputs;
+    std::memcpy(to, static_cast<const T*>(t.x) + place(m, own) * given, given * sizeof(T));
+    to[given] =
+        static_cast<const T*>(t.column)[m * stride[0] + pass * stride[1] + own * stride[2]];
+    return to;
   }
   // The tile is good until the next one is asked for.
   Tile<T> tile(int64_t m, int64_t first) {
     Tile<T> tile;
     tile.count = t.rows - first < TILE ? t.rows - first : TILE;
     for (int r = 0; r < TILE; ++r)
-      tile.rows[r] = r < tile.count ? static_cast<const T*>(t.x) + place(m, first + r) * t.inputs
-                                    : static_cast<const T*>(zeros);
+      tile.rows[r] = r < tile.count ? row(m, first + r, r) : static_cast<const T*>(zeros);
     if (t.masks) {
       if (tile.count < TILE) masks.clear();
-      const T* from = static_cast<const T*>(t.masks) + (m * t.rows + first) * t.hidden;
-      for (int r = 0; r < tile.count; ++r)
-        std::memcpy(masks + r * width, from + r * t.hidden, t.hidden * sizeof(T));
+      for (int r = 0; r < tile.count; ++r) {
+        const int64_t from = m * t.masks_stride + (first + r) % t.batch;
+        std::memcpy(masks + r * width, static_cast<const T*>(t.masks) + from * t.hidden,
+                    t.hidden * sizeof(T));
+      }
     }
     tile.masks = masks;
     return tile;
@@ -375,9 +233,10 @@ INLINE void forward_block(const Packed<T>& net, const Tile<T>& tile, int64_t uni
   }
 }
 
-// Outputs z (TILE, O) of a tile.
+// Outputs z (O, pitch) of a tile.
 template <class T, class A, bool MASK>
-INLINE void forward_tile(const Packed<T>& net, const Tile<T>& tile, Vec<T>* out, T* keep, T* z) {
+INLINE void forward_tile(const Packed<T>& net, const Tile<T>& tile, Vec<T>* out, T* keep, T* z,
+                         int64_t pitch) {
   for (int64_t i = 0; i < net.O * TILE; ++i) out[i] = Vec<T>{};
   int64_t unit = 0;
   for (; unit + 2 * LANES<T> <= net.width; unit += 2 * LANES<T>)
@@ -385,19 +244,19 @@ INLINE void forward_tile(const Packed<T>& net, const Tile<T>& tile, Vec<T>* out,
   if (unit < net.width) forward_block<T, A, MASK, 1>(net, tile, unit, out, keep);
   for (int64_t o = 0; o < net.O; ++o)
     UNROLL
-    for (int r = 0; r < TILE; ++r) z[r * net.O + o] = net.b2[o] + sum<T>(out[o * TILE + r]);
+    for (int r = 0; r < TILE; ++r) z[o * pitch + r] = net.b2[o] + sum<T>(out[o * TILE + r]);
 }
 
-// Add the gradients of the block's parameters, given those of the outputs, g (TILE, O). The hidden
+// Add the gradients of the block's parameters, given those of the outputs, g (O, pitch). The hidden
 // units are read from `kept`, or computed again if it is null.
 template <class T, class A, bool MASK, int NV>
 INLINE void backward_block(const Packed<T>& net, const Tile<T>& tile, int64_t unit, const T* kept,
-                           const T* g, Packed<T>& grad) {
+                           const T* g, int64_t pitch, Packed<T>& grad) {
   const int64_t width = net.width, O = net.O;
   UNROLL
   for (int first = 0; first < TILE; first += ROWS) {
     const T* const* rows = tile.rows + first;
-    const T* gz = g + first * O;
+    const T* gz = g + first;
     Vec<T> h[ROWS][NV];
     if (kept) {
       UNROLL
@@ -417,14 +276,14 @@ INLINE void backward_block(const Packed<T>& net, const Tile<T>& tile, int64_t un
       for (int64_t o = 0; o < O; ++o) {
         Vec<T> s = load<T>(grad.w2 + o * width + at);
         UNROLL
-        for (int r = 0; r < ROWS; ++r) s += gz[r * O + o] * (MASK ? h[r][j] * mask[r] : h[r][j]);
+        for (int r = 0; r < ROWS; ++r) s += gz[o * pitch + r] * (MASK ? h[r][j] * mask[r] : h[r][j]);
         store<T>(grad.w2 + o * width + at, s);
       }
       Vec<T> bias = load<T>(grad.b1 + at);
       UNROLL
       for (int r = 0; r < ROWS; ++r) {
-        Vec<T> s = gz[r * O] * load<T>(net.w2 + at);
-        for (int64_t o = 1; o < O; ++o) s += gz[r * O + o] * load<T>(net.w2 + o * width + at);
+        Vec<T> s = gz[r] * load<T>(net.w2 + at);
+        for (int64_t o = 1; o < O; ++o) s += gz[o * pitch + r] * load<T>(net.w2 + o * width + at);
         if (MASK) s *= mask[r];
         h[r][j] = A::template slope<T>(h[r][j], s);
         bias += h[r][j];
@@ -448,108 +307,188 @@ INLINE void backward_block(const Packed<T>& net, const Tile<T>& tile, int64_t un
 
 template <class T, class A, bool MASK>
 INLINE void backward_tile(const Packed<T>& net, const Tile<T>& tile, const T* kept, const T* g,
-                          Packed<T>& grad) {
-  UNROLL
-  for (int r = 0; r < TILE; ++r)
-    for (int64_t o = 0; o < net.O; ++o) grad.b2[o] += g[r * net.O + o];
+                          int64_t pitch, Packed<T>& grad) {
+  for (int64_t o = 0; o < net.O; ++o)
+    UNROLL
+    for (int r = 0; r < TILE; ++r) grad.b2[o] += g[o * pitch + r];
   int64_t unit = 0;
   for (; unit + 2 * LANES<T> <= net.width; unit += 2 * LANES<T>)
-    backward_block<T, A, MASK, 2>(net, tile, unit, kept, g, grad);
-  if (unit < net.width) backward_block<T, A, MASK, 1>(net, tile, unit, kept, g, grad);
+    backward_block<T, A, MASK, 2>(net, tile, unit, kept, g, pitch, grad);
+  if (unit < net.width) backward_block<T, A, MASK, 1>(net, tile, unit, kept, g, pitch, grad);
 }
 
-template <class T> inline bool any(const T* values, int64_t count) {
-  for (int64_t i = 0; i < count; ++i)
-    if (values[i] != 0) return true;
-  return false;
+// Passes over the rows of a member ---------------------------------------------------------------
+
+// What a pass works with. The rows of a call are taken a chunk at a time.
+template <class T> struct Work {
+  const int64_t chunk;
+  Packed<T> net, grad;
+  Source<T> source;
+  Buffer<Vec<T>> out;
+  Buffer<T> z, g;   // (O, chunk): outputs of the chunk's rows, and their gradients
+  Buffer<T> units;  // (chunk, width)
+  T* kept;          // the hidden units of the chunk, or null if there are too many to keep
+
+  Work(const Task& t, int64_t chunk, bool keep)
+      : chunk(chunk), net(t), grad(t), source(t), out(t.outputs * TILE), z(t.outputs * chunk),
+        g(t.outputs * chunk), units(keep ? chunk * net.width : 0),
+        kept(keep ? static_cast<T*>(units) : nullptr) {}
+  T* kept_at(int64_t row) const { return kept ? kept + row * net.width : nullptr; }
+};
+
+// Fill `z` for the chunk of member m that starts at row `first`; tiles whose `weights` (of the whole
+// member, padded) are all zero are left out.
+template <class T, class A, bool MASK>
+void forward_chunk(Work<T>& work, int64_t m, int64_t first, const T* weights) {
+  for (int64_t row = 0; row < work.chunk && first + row < work.source.t.rows; row += TILE) {
+    bool needed = !weights;
+    for (int r = 0; !needed && r < TILE; ++r) needed = weights[first + row + r] != 0;
+    if (!needed) continue;
+    const Tile<T> tile = work.source.tile(m, first + row);
+    forward_tile<T, A, MASK>(work.net, tile, work.out, work.kept_at(row), work.z + row, work.chunk);
+  }
+}
+
+// Add what the rows of the chunk contribute to `grad`, given `g`. Where a tile has none, it is
+// left out.
+template <class T, class A, bool MASK>
+void backward_chunk(Work<T>& work, int64_t m, int64_t first) {
+  for (int64_t row = 0; row < work.chunk && first + row < work.source.t.rows; row += TILE) {
+    const T* g = work.g + row;
+    bool needed = false;
+    for (int64_t o = 0; o < work.net.O; ++o)
+      for (int r = 0; r < TILE; ++r) needed |= g[o * work.chunk + r] != 0;
+    if (!needed) continue;
+    const Tile<T> tile = work.source.tile(m, first + row);
+    backward_tile<T, A, MASK>(work.net, tile, work.kept_at(row), g, work.chunk, work.grad);
+  }
+}
+
+template <class T> struct Passes {
+  void (*forward)(Work<T>&, int64_t, int64_t, const T*);
+  void (*backward)(Work<T>&, int64_t, int64_t);
+};
+template <class T, class A> Passes<T> passes(bool masks) {
+  if (masks) return {forward_chunk<T, A, true>, backward_chunk<T, A, true>};
+  return {forward_chunk<T, A, false>, backward_chunk<T, A, false>};
+}
+template <class T> Passes<T> passes(const Task& t) {
+  return t.tanh ? passes<T, Tanh>(t.masks != nullptr) : passes<T, Relu>(t.masks != nullptr);
 }
 
 // Operators --------------------------------------------------------------------------------------
 
-template <class T, class A, bool MASK> void forward(const Task& t, T* z) {
-  Packed<T> net(t);
-  Source<T> source(t);
-  Buffer<Vec<T>> out(t.outputs * TILE);
-  Buffer<T> outputs(t.outputs * TILE);
+constexpr int64_t CHUNK = 16;            // rows: whole tiles and whole vectors
+constexpr int64_t KEEP_BYTES = 1 << 18;  // hidden units that are kept rather than computed again
+
+template <class T> const T* params_of(const Task& t, int64_t m) {
+  return static_cast<const T*>(t.params) + m * t.columns;
+}
+
+template <class T> void forward(const Task& t, T* z) {
+  const Passes<T> run = passes<T>(t);
+  Work<T> work(t, CHUNK, false);
   for (int64_t m = 0; m < t.members; ++m) {
-    net.read(static_cast<const T*>(t.params) + m * t.columns);
-    for (int64_t first = 0; first < t.rows; first += TILE) {
-      const Tile<T> tile = source.tile(m, first);
-      forward_tile<T, A, MASK>(net, tile, out, nullptr, outputs);
-      std::memcpy(z + (m * t.rows + first) * t.outputs, outputs,
-                  tile.count * t.outputs * sizeof(T));
+    work.net.read(params_of<T>(t, m));
+    for (int64_t first = 0; first < t.rows; first += CHUNK) {
+      run.forward(work, m, first, nullptr);
+      for (int64_t r = 0; r < CHUNK && first + r < t.rows; ++r)
+        for (int64_t o = 0; o < t.outputs; ++o)
+          z[(m * t.rows + first + r) * t.outputs + o] = work.z[o * CHUNK + r];
     }
   }
 }
 
-template <class T, class A, bool MASK> void backward(const Task& t, const T* gz, T* gparams) {
-  Packed<T> net(t), grad(t);
-  Source<T> source(t);
-  Buffer<T> g(t.outputs * TILE);
+template <class T> void backward(const Task& t, const T* gz, T* gparams) {
+  const Passes<T> run = passes<T>(t);
+  Work<T> work(t, CHUNK, false);
   for (int64_t m = 0; m < t.members; ++m) {
-    const T* p = static_cast<const T*>(t.params) + m * t.columns;
-    net.read(p);
-    grad.clear();
-    for (int64_t first = 0; first < t.rows; first += TILE) {
-      const Tile<T> tile = source.tile(m, first);
-      g.clear();
-      std::memcpy(g, gz + (m * t.rows + first) * t.outputs, tile.count * t.outputs * sizeof(T));
-      if (any<T>(g, tile.count * t.outputs)) backward_tile<T, A, MASK>(net, tile, nullptr, g, grad);
+    work.net.read(params_of<T>(t, m));
+    work.grad.clear();
+    for (int64_t first = 0; first < t.rows; first += CHUNK) {
+      work.g.clear();
+      for (int64_t r = 0; r < CHUNK && first + r < t.rows; ++r)
+        for (int64_t o = 0; o < t.outputs; ++o)
+          work.g[o * CHUNK + r] = gz[(m * t.rows + first + r) * t.outputs + o];
+      run.backward(work, m, first);
     }
-    grad.write_gradient(p, gparams + m * t.columns);
+    work.grad.write_gradient(params_of<T>(t, m), gparams + m * t.columns);
   }
 }
 
-// Turn outputs z (TILE) into what they stand for; `slope` is the derivative.
-template <class T> inline void head(T floor, T* z, T* slope) {
-  for (int r = 0; r < TILE; ++r) slope[r] = 1;
-  if (floor > 0) {
-    for (int r = 0; r < TILE; ++r) {
-      const T value = std::sqrt(z[r] * z[r] + floor);
-      slope[r] = z[r] / value;
-      z[r] = value;
+// Targets, weights and quantiles of the rows of a member, padded with zeros to whole chunks.
+template <class T> struct Targets {
+  const Task& t;
+  const Loss& loss;
+  const int64_t height;
+  Buffer<T> y, w, tau;  // (height), (height), (O, height)
+  T count, weight;      // rows of weight other than 0, the sum of weights: of one pass
+
+  Targets(const Task& task, const Loss& l)
+      : t(task), loss(l), height(rounded_up(t.rows, CHUNK)), y(height), w(height),
+        tau(t.outputs * height) {}
+
+  void read(const Source<T>& source, int64_t m) {
+    const T *targets = static_cast<const T*>(loss.y), *weights = static_cast<const T*>(loss.weights);
+    count = weight = 0;
+    for (int64_t row = 0; row < t.batch; ++row) {
+      const int64_t place = source.place(m, row);
+      const T own = weights[place];
+      for (int64_t at = row; at < t.rows; at += t.batch) y[at] = targets[place], w[at] = own;
+      count += own != 0;
+      weight += own;
     }
-  } else if (floor == 0) {
-    for (int r = 0; r < TILE; ++r) {
-      slope[r] = T((z[r] > 0) - (z[r] < 0));
-      z[r] = std::fabs(z[r]);
+  }
+  // Drawn, or a constant for every output of every pass.
+  void read_quantiles(int64_t m) {
+    const T* drawn = static_cast<const T*>(loss.uniform);
+    for (int64_t at = 0; at < t.rows; ++at)
+      for (int64_t o = 0; o < t.outputs; ++o)
+        tau[o * height + at] = drawn ? drawn[m * loss.uniform_stride + at % t.batch]
+                                     : T(loss.constants[at / t.batch * t.outputs + o]);
+  }
+};
+
+// The loss of every member and its gradient, in one pass where the loss allows.
+template <class T, class L> void learn(const Task& t, const Loss& l, bool quantiles, T* gparams) {
+  const Passes<T> run = passes<T>(t);
+  Targets<T> targets(t, l);
+  const int64_t chunk = L::whole ? targets.height : CHUNK;
+  const int64_t units = chunk * rounded_up(t.hidden, LANES<T>);
+  Work<T> work(t, chunk, units * int64_t(sizeof(T)) <= KEEP_BYTES);
+  const auto lanes = [&](int64_t first, int64_t row) {
+    const int64_t at = first + row;
+    return Lanes<T>{targets.y + at, targets.w + at, targets.tau + at, work.z + row,
+                    work.g + row,   chunk,          targets.height};
+  };
+  for (int64_t m = 0; m < t.members; ++m) {
+    work.net.read(params_of<T>(t, m));
+    work.grad.clear();
+    targets.read(work.source, m);
+    if (quantiles) targets.read_quantiles(m);
+    const About<T> about{l, m, t.outputs, targets.count, targets.weight};
+    L loss(about);
+    for (int64_t first = 0; first < t.rows; first += chunk) {
+      run.forward(work, m, first, targets.w);
+      for (int64_t row = 0; row < chunk; row += LANES<T>) loss.see(lanes(first, row));
+      if (L::whole)
+        for (int64_t row = 0; row < chunk; row += LANES<T>) loss.settle(lanes(first, row));
+      run.backward(work, m, first);
     }
+    static_cast<T*>(l.loss)[m] = loss.value();
+    work.grad.write_gradient(params_of<T>(t, m), gparams + m * t.columns);
   }
 }
 
-// The weighted mean square of z - y and its gradient, in one pass. If `floor` is not negative, z
-// stands for sqrt(z^2 + floor), or |z|.
-template <class T, class A, bool MASK>
-void mean_square(const Task& t, const T* y, const T* weights, T floor, T* loss, T* gparams) {
-  Packed<T> net(t), grad(t);
-  Source<T> source(t);
-  Buffer<T> kept(TILE * net.width);
-  Buffer<Vec<T>> out(TILE);
-  for (int64_t m = 0; m < t.members; ++m) {
-    const T* p = static_cast<const T*>(t.params) + m * t.columns;
-    net.read(p);
-    grad.clear();
-    T total = 0, squares = 0;
-    for (int64_t row = 0; row < t.rows; ++row) total += weights[source.place(m, row)];
-    const T scale = 2 / total;
-    for (int64_t first = 0; first < t.rows; first += TILE) {
-      const Tile<T> tile = source.tile(m, first);
-      T w[TILE] = {}, target[TILE] = {}, z[TILE], slope[TILE], error[TILE], g[TILE];
-      for (int r = 0; r < tile.count; ++r) {
-        const int64_t place = source.place(m, first + r);
-        w[r] = weights[place], target[r] = y[place];
-      }
-      if (!any<T>(w, TILE)) continue;
-      forward_tile<T, A, MASK>(net, tile, out, kept, z);
-      head<T>(floor, z, slope);
-      for (int r = 0; r < TILE; ++r) error[r] = z[r] - target[r];
-      for (int r = 0; r < TILE; ++r) g[r] = scale * w[r] * error[r] * slope[r];
-      for (int r = 0; r < TILE; ++r) squares += w[r] * (error[r] * error[r]);
-      backward_tile<T, A, MASK>(net, tile, kept, g, grad);
-    }
-    loss[m] = squares / total;
-    grad.write_gradient(p, gparams + m * t.columns);
+template <class T> int64_t learn(const Task& t, const Loss& l, T* g) {
+  switch (l.kind) {  // the order of KINDS in build.py
+    case 0: learn<T, MeanSquare<T>>(t, l, false, g); return 0;
+    case 1: learn<T, Pinball<T>>(t, l, true, g); return 0;
+    case 2: learn<T, QualityDriven<T, false>>(t, l, false, g); return 0;
+    case 3: learn<T, QualityDriven<T, true>>(t, l, false, g); return 0;
+    case 4: learn<T, Evidential<T>>(t, l, false, g); return 0;
   }
+  return 2;
 }
 
 }  // namespace
@@ -591,11 +530,6 @@ template <class T> T penalise(const T* w, T* g, int64_t count, T l1, T l2) {
     g[i] += w[i] > 0 ? push : w[i] < 0 ? -push : T(0);
   }
   return sum<T>(total) + rest;
-}
-
-template <class T> inline Vec<T> root(Vec<T> v) {
-  for (int i = 0; i < LANES<T>; ++i) v[i] = std::sqrt(v[i]);
-  return v;
 }
 
 // Fill `update`, add the penalties to `loss`; the number of members whose loss or update is bad.
@@ -643,46 +577,31 @@ template <class T> int64_t optimise(const Rule& k, T* loss) {
   return bad;
 }
 
-template <class T, class A> void forward(const Task& t, T* z) {
-  t.masks ? forward<T, A, true>(t, z) : forward<T, A, false>(t, z);
-}
-template <class T, class A> void backward(const Task& t, const T* gz, T* g) {
-  t.masks ? backward<T, A, true>(t, gz, g) : backward<T, A, false>(t, gz, g);
-}
-template <class T, class A>
-void mean_square(const Task& t, const T* y, const T* w, T floor, T* loss, T* g) {
-  t.masks ? mean_square<T, A, true>(t, y, w, floor, loss, g)
-          : mean_square<T, A, false>(t, y, w, floor, loss, g);
-}
-
 }  // namespace
 
 // The functions of the library, for the type that it is built for. All but the last return 0, or 1
-// if an index is not that of a row.
+// if an index is not that of a row, or 2 for an unknown loss.
 extern "C" {
 #define PUBLIC __attribute__((visibility("default")))
 
 PUBLIC int64_t pi3nn_forward(const Task* t, REAL* z) {
   if (!within(*t)) return 1;
   FlushDenormals flush;
-  t->tanh ? forward<REAL, Tanh>(*t, z) : forward<REAL, Relu>(*t, z);
+  forward<REAL>(*t, z);
   return 0;
 }
 
 PUBLIC int64_t pi3nn_backward(const Task* t, const REAL* gz, REAL* g) {
   if (!within(*t)) return 1;
   FlushDenormals flush;
-  t->tanh ? backward<REAL, Tanh>(*t, gz, g) : backward<REAL, Relu>(*t, gz, g);
+  backward<REAL>(*t, gz, g);
   return 0;
 }
 
-PUBLIC int64_t pi3nn_mean_square(const Task* t, const REAL* y, const REAL* w, double floor,
-                                 REAL* loss, REAL* g) {
+PUBLIC int64_t pi3nn_learn(const Task* t, const Loss* l, REAL* g) {
   if (!within(*t)) return 1;
   FlushDenormals flush;
-  t->tanh ? mean_square<REAL, Tanh>(*t, y, w, REAL(floor), loss, g)
-          : mean_square<REAL, Relu>(*t, y, w, REAL(floor), loss, g);
-  return 0;
+  return learn<REAL>(*t, *l, g);
 }
 
 PUBLIC int64_t pi3nn_optimise(const Rule* k, REAL* loss) {

@@ -60,7 +60,7 @@ def fit(members: Stack) -> Fitted:
 
 def alone(members: Stack, m: int) -> Stack:
     x, y, seeds = members.x[m : m + 1], members.y[m : m + 1], [members.seeds[m]]
-    return Stack(x, y, seeds, [members.settings[m]], members.gamma)
+    return Stack(x, y, seeds, [members.settings[m]], members.gamma, members.engine)
 
 
 def bounds(fitted: Fitted, members: Stack, x: Tensor) -> tuple[np.ndarray, np.ndarray]:
@@ -128,11 +128,13 @@ def varied(case: tuple[str, dict[str, Any]], m: int) -> Any:
     return dataclasses.replace(chosen, **changes)
 
 
+@pytest.mark.parametrize("engine", ["native", "torch"])
 @every_method
 def test_a_member_gets_the_same_numbers_alone_and_in_a_stack(
-    case: tuple[str, dict[str, Any]],
+    case: tuple[str, dict[str, Any]], engine: str
 ) -> None:
     members = stack([varied(case, m) for m in range(5)], gamma=gamma(tiny(case)))
+    members = dataclasses.replace(members, engine=engine)
     together = fit(members)
     new = torch.randn(5, 33, 3, generator=torch.Generator().manual_seed(1))
     said = together.outputs(new)

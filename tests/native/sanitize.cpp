@@ -23,27 +23,45 @@ template <class T> std::vector<T> numbers(int64_t count) {
 
 typedef REAL T;
 
-void run(Task t, bool indexed, bool masked, int64_t missing) {
+void run(Task t, bool indexed, bool masked, bool joined, int64_t missing) {
   const int64_t D = t.inputs, H = t.hidden, O = t.outputs, M = t.members, used =
       (t.front ? D * D + D : 0) + D * H + H + H * O + O;
   t.columns = rounded_up(used, 32);
   t.height = indexed ? t.rows + 3 : t.rows;
-  const auto params = numbers<T>(M * t.columns), x = numbers<T>(M * t.height * D - missing);
+  t.batch = t.rows, t.rows *= joined ? 2 : 1;
+  const auto params = numbers<T>(M * t.columns);
+  const auto x = numbers<T>(M * t.height * (D - joined) - missing);
   const auto y = numbers<T>(M * t.height), slope = numbers<T>(M * t.rows * O);
-  const auto masks = numbers<T>(masked ? M * t.rows * H : 0);
+  const auto masks = numbers<T>(masked ? M * t.batch * H : 0);
+  const auto column = numbers<T>(joined ? M * t.rows : 0);
   std::vector<T> weights(M * t.height, T(1));
-  std::vector<int64_t> index(indexed ? M * t.rows : 0);
+  std::vector<int64_t> index(indexed ? M * t.batch : 0);
   for (size_t i = 0; i < index.size(); ++i) index[i] = int64_t(i * 7) % t.height;
   t.params = params.data(), t.x = x.data();
   t.index = indexed ? index.data() : nullptr;
   t.masks = masked ? masks.data() : nullptr;
+  t.index_stride = t.masks_stride = t.batch;
+  t.column = joined ? column.data() : nullptr;
+  t.column_stride[0] = t.rows, t.column_stride[1] = t.batch, t.column_stride[2] = 1;
 
-  std::vector<T> z(M * t.rows * O), grad(M * t.columns), loss(M);
+  std::vector<T> z(M * t.rows * O), grad(M * t.columns), loss(M), next(M);
   pi3nn_forward(&t, z.data());
   pi3nn_backward(&t, slope.data(), grad.data());
-  if (O == 1)
-    for (double floor : {-1.0, 0.0, 0.5})
-      pi3nn_mean_square(&t, y.data(), weights.data(), floor, loss.data(), grad.data());
+  const std::vector<T> own(M, T(0.5));
+  const auto uniform = numbers<T>(M * t.batch);
+  Loss l = {};
+  l.y = y.data(), l.weights = weights.data(), l.loss = loss.data(), l.next = next.data();
+  l.state[0] = l.state[1] = l.state[2] = own.data();
+  const int64_t outputs[] = {1, O, 2, 3, 4};
+  for (l.kind = 0; l.kind < 5; ++l.kind) {
+    if (outputs[l.kind] != O) continue;
+    for (double first : {-1.0, 0.0, 0.5}) {
+      for (double& constant : l.constants) constant = first;
+      const bool drawn = l.kind == 1 && first < 0;
+      l.uniform = drawn ? uniform.data() : nullptr, l.uniform_stride = t.batch;
+      pi3nn_learn(&t, &l, grad.data());
+    }
+  }
 
   std::vector<T> mean(grad.size()), square(grad.size()), update(grad.size());
   const std::vector<T> some(M, T(0.1));
@@ -67,14 +85,14 @@ void run(Task t, bool indexed, bool masked, int64_t missing) {
 int main(int count, char**) {
   int cases = 0;
   for (int64_t inputs : {1, 4, 13})
-    for (int64_t hidden : {1, 7, 16, 33, 50, 75})
-      for (int64_t outputs : {1, 3})
+    for (int64_t hidden : {1, 7, 16, 33, 75})
+      for (int64_t outputs : {1, 2, 3, 4})
         for (int64_t rows : {1, 8, 37})
-          for (int64_t flags = 0; flags < 16; ++flags) {
+          for (int64_t flags = 0; flags < 32; ++flags) {
             Task t = {};
             t.members = 2, t.inputs = inputs, t.hidden = hidden, t.outputs = outputs, t.rows = rows;
             t.front = flags & 1, t.tanh = flags >> 1 & 1;
-            run(t, flags & 4, flags & 8, count > 1);
+            run(t, flags & 4, flags & 8, flags & 16 && outputs < 3 && inputs > 1, count > 1);
             ++cases;
           }
   std::printf("%d cases\n", cases);

@@ -23,7 +23,7 @@ STUB = """extern "C" {
 #define PUBLIC __attribute__((visibility("default")))
 PUBLIC long pi3nn_forward() { return 0; }
 PUBLIC long pi3nn_backward() { return 0; }
-PUBLIC long pi3nn_mean_square() { return 0; }
+PUBLIC long pi3nn_learn() { return 0; }
 PUBLIC long pi3nn_optimise() { return 0; }
 }
 """
@@ -85,7 +85,7 @@ def test_processes_that_build_the_kernel_at_once_all_succeed(tmp_path: Path) -> 
         "import torch; from pi3nn import native; from pi3nn.native import build;"
         "from pi3nn.nets import Shape; build.FLAGS[0] = '-O0';"
         "k = native.kernel_for(Shape(1, 2), torch.float32, 'cpu', 'native');"
-        "print(k.forward(torch.ones(1, 32), torch.ones(1, 1, 1)).item())"
+        "print(k.forward(torch.ones(1, 32), native.Given(torch.ones(1, 1, 1))).item())"
     )
     running = [
         subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)

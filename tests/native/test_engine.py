@@ -108,7 +108,8 @@ def test_the_fused_mean_square_agrees_with_torch_at_50_states(
         wanted = (y, weights) if index is None else (take_rows(y, index), take_rows(weights, index))
         values = theirs.gradient(x, mean_square(floor, *wanted), None, index)
         assert ours.kernel is not None
-        fused = ours.kernel.mean_square(ours.flat, x, index, None, y, weights, floor, ours.grad)
+        given, loss = native.Given(x, index), MeanSquare(floor).fused
+        fused, _ = ours.kernel.learn(loss, ours.flat, given, y, weights, ours.grad)
         assert_near(fused, values, tolerance)
         assert_near(ours.grad, theirs.grad, tolerance)
 
@@ -258,19 +259,19 @@ def test_rows_without_weight_change_nothing_to_the_last_bit(
         )
         for values, fill in ((x, 3.0), (y, -5.0), (weights, 0.0))
     ]
-    loss = net.kernel.mean_square(net.flat, x, None, None, y, weights, None, net.grad)
+    fused = MeanSquare().fused
+    loss, _ = net.kernel.learn(fused, net.flat, native.Given(x), y, weights, net.grad)
     grad = net.grad.clone()
-    again = net.kernel.mean_square(
-        net.flat, longer[0], None, None, longer[1], longer[2], None, net.grad
-    )
+    given = native.Given(longer[0])
+    again, _ = net.kernel.learn(fused, net.flat, given, longer[1], longer[2], net.grad)
     assert torch.equal(loss, again)
     assert torch.equal(grad, net.grad)
 
     slope = normal(1, "slope", dtype, 2, 45, 1)
-    net.kernel.backward(net.flat, x, None, None, slope, net.grad)
+    net.kernel.backward(net.flat, native.Given(x), slope, net.grad)
     grad = net.grad.clone()
     none = torch.cat([slope, slope.new_zeros(2, more, 1)], dim=1)
-    net.kernel.backward(net.flat, longer[0], None, None, none, net.grad)
+    net.kernel.backward(net.flat, native.Given(longer[0]), none, net.grad)
     assert torch.equal(grad, net.grad)
 
 
@@ -282,27 +283,55 @@ def test_only_tensors_of_the_right_shape_type_and_layout_reach_the_kernel() -> N
     kernel = net.kernel
     assert kernel is not None
     x = torch.zeros(2, 32, 3)
-    wrong: list[tuple[Any, ...]] = [
-        (net.flat, x.double()),
-        (net.flat, x[:1]),
-        (net.flat, torch.zeros(2, 32, 4)),
-        (net.flat, torch.zeros(2, 3, 32).transpose(1, 2)),
-        (net.flat[:, :16], x),
-        (net.flat, x, torch.zeros(2, 32, dtype=torch.int32)),
-        (net.flat, x, torch.zeros(1, 32, dtype=torch.int64)),
-        (net.flat, x, None, torch.zeros(2, 31, 5)),
+    none32, none64 = (torch.zeros(2, 32, dtype=kind) for kind in (torch.int32, torch.int64))
+    wrong: list[tuple[Tensor, native.Given]] = [
+        (net.flat, native.Given(x.double())),
+        (net.flat, native.Given(x[:1])),
+        (net.flat, native.Given(torch.zeros(2, 32, 4))),
+        (net.flat, native.Given(torch.zeros(2, 3, 32).transpose(1, 2))),
+        (net.flat[:, :16], native.Given(x)),
+        (net.flat, native.Given(x, none32)),
+        (net.flat, native.Given(x, none64[:1])),
+        (net.flat, native.Given(x, none64, rows=33)),
+        (net.flat, native.Given(x, masks=torch.zeros(2, 31, 5))),
+        (net.flat, native.Given(x, rows=33)),
+        (net.flat, native.Given(x, column=torch.zeros(2, 1, 32))),
+        (net.flat, native.Given(torch.zeros(2, 32, 2), column=torch.zeros(2, 1, 31))),
+        (net.flat, native.Given(torch.zeros(2, 32, 2), column=torch.zeros(1, 1, 32))),
     ]
-    for arguments in wrong:
-        with pytest.raises(ValueError, match=r"expected|index"):
-            kernel.forward(*arguments)
+    for params, given in wrong:
+        with pytest.raises(ValueError, match=r"expected|index|column"):
+            kernel.forward(params, given)
     with pytest.raises(ValueError, match="expected"):
-        kernel.backward(net.flat, x, None, None, torch.zeros(2, 31, 1), net.grad)
+        kernel.backward(net.flat, native.Given(x), torch.zeros(2, 31, 1), net.grad)
+    for index in (torch.full((2, 32), 32), torch.full((2, 32), -1)):
+        with pytest.raises(ValueError, match="rows"):
+            kernel.forward(net.flat, native.Given(x, index))
+
+
+def test_only_losses_that_fit_reach_the_kernel() -> None:
+    net, _ = pair(Shape(3, 5), 2, torch.float32)
+    kernel, x, y = net.kernel, torch.zeros(2, 32, 3), torch.zeros(2, 32)
+    assert kernel is not None
+    square, drawn = MeanSquare().fused, native.FusedLoss("pinball")
+    numbers = {"state": {"lambda_in": torch.ones(1), "soften": torch.ones(1)}}
+    wrong: list[tuple[native.FusedLoss, Tensor, Tensor, Tensor, dict[str, Any]]] = [
+        (square, y[:1], y, net.grad, {}),
+        (square, y, y[:, :31], net.grad, {}),
+        (square, y, y, net.grad[:1], {}),
+        (native.FusedLoss("evidential"), y, y, net.grad, {}),
+        (drawn, y, y, net.grad, {}),
+        (drawn, y, y, net.grad, {"uniform": y[:, :31].contiguous()}),
+        (native.FusedLoss("pinball", (0.1, 0.9)), y, y, net.grad, {}),
+    ]
+    for fused, targets, weights, grad, more in wrong:
+        with pytest.raises(ValueError, match=r"expected|outputs|pinball"):
+            kernel.learn(fused, net.flat, native.Given(x), targets, weights, grad, **more)
+    two, _ = pair(Shape(3, 5, outputs=2), 2, torch.float32)
+    assert two.kernel is not None
+    known = native.FusedLoss("qd", (0.9, 1.0), ("lambda_in", "soften"))
     with pytest.raises(ValueError, match="expected"):
-        kernel.mean_square(net.flat, x, None, None, x[..., 0], x[..., 0], None, net.grad[:1])
-    with pytest.raises(ValueError, match="rows"):
-        kernel.forward(net.flat, x, torch.full((2, 32), 32))
-    with pytest.raises(ValueError, match="rows"):
-        kernel.forward(net.flat, x, torch.full((2, 32), -1))
+        two.kernel.learn(known, two.flat, native.Given(x), y, y, two.grad, **numbers)
 
 
 def test_the_engine_that_is_used_is_known() -> None:
