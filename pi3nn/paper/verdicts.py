@@ -44,7 +44,9 @@ def verdict(ours: float, cell: Cell, tolerance: float, use_files: bool = False) 
     return WITHIN if abs(ours - cell.value) <= tolerance else DIFFERS
 
 
-def tolerance(statistic: str, sample: Sample, method: str, printed: float, printed_std: float) -> float:
+def tolerance(
+    statistic: str, sample: Sample, method: str, printed: float, printed_std: float
+) -> float:
     """How far a statistic of Table 1 may be from the printed one by chance; see the module's text."""
     n = RUNS[method]
     if statistic == "mean":
