@@ -87,14 +87,13 @@ class DER(Method):
         return int(min(rows, settings.batch))
 
     def fit(self, stack: Stack) -> DERFit:
-        names = ("coefficient", "coefficient_rate", "epsilon")
         net, outcome = trained(
             stack,
             _shape(stack.x.shape[2], stack.common),
             Init(default=LayerInit("glorot")),
             _recipe(stack),
-            KnownLoss(evidential_loss, FusedLoss("evidential", state=names, moves=True)),
-            state={name: stack.tensor(name) for name in names},
+            LOSS,
+            state={name: stack.tensor(name) for name in LOSS.fused.state},
         )
         fitted = DERFit(net)
         said = fitted.outputs(stack.x)
@@ -144,6 +143,13 @@ def evidential_loss(z: Tensor, y: Tensor, weights: Tensor, info: Info) -> Tensor
     step = info.state["coefficient_rate"] * evidence.detach()
     info.state["coefficient"] = coefficient + step
     return (weights * nll).sum(dim=1) / info.rows + coefficient * evidence
+
+
+LOSS = KnownLoss(
+    evidential_loss,
+    FusedLoss("evidential", state=("coefficient", "coefficient_rate", "epsilon"), moves=True),
+)
+"""`evidential_loss`, for both engines."""
 
 
 def _log_softplus(z: Tensor) -> Tensor:

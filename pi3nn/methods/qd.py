@@ -100,7 +100,7 @@ class QD(Method):
             self.shape(stack.x.shape[2], settings),
             self._init(stack),
             _recipe(stack),
-            self._known_loss(gamma, settings.penalty),
+            self.known_loss(gamma, settings.penalty),
             state={name: stack.tensor(name) for name in ("lambda_in", "soften")},
         )
         fitted = self.Fit(net)
@@ -121,7 +121,8 @@ class QD(Method):
         size = info.rows.sqrt() if penalty == "sqrt_n" else info.rows / (gamma * (1 - gamma))
         return mpiw + lambda_in * size * missing**2
 
-    def _known_loss(self, gamma: float, penalty: str) -> KnownLoss:
+    def known_loss(self, gamma: float, penalty: str) -> KnownLoss:
+        """`loss` at one level, for both engines."""
         return KnownLoss(
             lambda z, y, weights, info: self.loss(z, y, weights, info, gamma, penalty),
             FusedLoss(self.fused, (gamma, float(penalty == "sqrt_n")), ("lambda_in", "soften")),

@@ -109,17 +109,15 @@ class SQR(Method):
 
     def fit(self, stack: Stack) -> SQRFit:
         tail = None if stack.gamma is None else (1 - stack.gamma) / 2
-        taus = () if tail is None else (tail, 1 - tail)
         net, outcome = trained(
             stack,
             _shape(stack.x.shape[2], stack.common),
             Init(),
             recipe(stack),
-            KnownLoss(
-                lambda z, y, weights, info: _loss(z, y, weights, info, tail),
-                FusedLoss("pinball", taus),
-            ),
-            column=lambda info: _column(info, taus, stack.x),
+            known_loss(tail),
+            column=drawn_column
+            if tail is None
+            else lambda _: _input(stack.x.new_tensor(_pair(tail))),
             uniforms=1 if tail is None else 0,
         )
         fitted = SQRFit(net, stack.x.new_full((stack.members,), stack.gamma or 0.0))
@@ -161,12 +159,27 @@ def _loss(z: Tensor, y: Tensor, weights: Tensor, info: Info, tail: float | None)
     return (weights * losses).sum(dim=1) / info.rows
 
 
-def _column(info: Info, taus: Sequence[float], like: Tensor) -> Tensor:
-    """The network's input for a `tau` of every row, or for the two that all rows are passed with."""
-    if taus:
-        return 12 * (like.new_tensor(taus).view(1, -1, 1) - 0.5)
+def known_loss(tail: float | None) -> KnownLoss:
+    """The pinball loss of drawn quantiles, or of the pair `tail` and ``1 - tail``."""
+    return KnownLoss(
+        lambda z, y, weights, info: _loss(z, y, weights, info, tail),
+        FusedLoss("pinball", () if tail is None else _pair(tail)),
+    )
+
+
+def drawn_column(info: Info) -> Tensor:
+    """What the network sees of the `tau` drawn for every row."""
     assert info.uniform is not None
-    return 12 * (info.uniform[..., 0].unsqueeze(1) - 0.5)
+    return 12 * (info.uniform.transpose(1, 2) - 0.5)
+
+
+def _pair(tail: float) -> tuple[float, float]:
+    return tail, 1 - tail
+
+
+def _input(taus: Tensor) -> Tensor:
+    """What the network sees of quantiles that all rows share: ``(1, K, 1)`` for K of them."""
+    return 12 * (taus.view(1, -1, 1) - 0.5)
 
 
 def _with_tau(x: Tensor, tau: Tensor) -> Tensor:

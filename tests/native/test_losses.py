@@ -15,22 +15,18 @@ from pi3nn.training import Info, KnownLoss, MeanSquare
 PRECISION = [(torch.float64, 1e-9), (torch.float32, 1e-4)]
 GAMMA = 0.95
 TAUS = (0.025, 0.975)
-EVIDENTIAL = ("coefficient", "coefficient_rate", "epsilon")
 
 LOSSES: dict[str, tuple[int, KnownLoss | MeanSquare]] = {
     "mean square": (1, MeanSquare()),
     "mean square of a root": (1, MeanSquare(0.2)),
     "mean square of a size": (1, MeanSquare(0.0)),
-    "qd": (2, qd.METHOD._known_loss(GAMMA, "sqrt_n")),
-    "qd as in its paper": (2, qd.METHOD._known_loss(0.8, "qd_paper")),
-    "piven": (3, piven.METHOD._known_loss(GAMMA, "sqrt_n")),
-    "sqr, drawn": (1, KnownLoss(lambda *a: sqr._loss(*a, None), FusedLoss("pinball"))),
-    "sqr, pair": (1, KnownLoss(lambda *a: sqr._loss(*a, TAUS[0]), FusedLoss("pinball", TAUS))),
+    "qd": (2, qd.METHOD.known_loss(GAMMA, "sqrt_n")),
+    "qd as in its paper": (2, qd.METHOD.known_loss(0.8, "qd_paper")),
+    "piven": (3, piven.METHOD.known_loss(GAMMA, "sqrt_n")),
+    "sqr, drawn": (1, sqr.known_loss(None)),
+    "sqr, pair": (1, sqr.known_loss(0.025)),
     "cqr": (2, KnownLoss(lambda *a: cqr.quantile_loss(*a, GAMMA), FusedLoss("pinball", TAUS))),
-    "der": (
-        4,
-        KnownLoss(der.evidential_loss, FusedLoss("evidential", state=EVIDENTIAL, moves=True)),
-    ),
+    "der": (4, der.LOSS),
 }
 every_loss = pytest.mark.parametrize("name", LOSSES)
 
