@@ -67,6 +67,21 @@ def evaluate(
     return found, kept
 
 
+RELIABILITY_LEVELS = (*(round(0.05 * i, 2) for i in range(1, 20)), 0.99)
+
+
+def reliability(
+    member: Member, predictions: Mapping[str, NDArray[Any]], scalars: Mapping[str, float]
+) -> dict[str, list[float]]:
+    """Coverage of every evaluation set at `RELIABILITY_LEVELS`; none if levels are trained for."""
+    if member.config["gamma"] is not None:
+        return {}
+    found: dict[str, list[float]] = {}
+    for record in evaluate(member, predictions, scalars, RELIABILITY_LEVELS)[0]:
+        found.setdefault(record["set"], []).append(record["picp"])
+    return found
+
+
 def by_set(predictions: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Array]]:
     """``{"train/y": (N,)}`` as ``{"train": {"y": (1, N)}}``, in float64, without bounds and index."""
     sets: dict[str, dict[str, Array]] = {}

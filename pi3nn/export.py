@@ -1,9 +1,10 @@
-"""From stored members to a model that predicts: nothing is trained again."""
+"""What can be made of stored members: a model that predicts, coverage at other levels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -55,6 +56,20 @@ def export(members: Sequence[Member], store: Store, levels: Sequence[float], fol
     )
     schema = first.dataset.schema(first.config["split"])
     model_files.save(folder, model_files.Saved(model, schema, list(levels)))
+
+
+def reliability(members: Sequence[Member], store: Store) -> dict[str, Any]:
+    """Levels, and the coverage at each of every evaluation set of the first member that was trained.
+
+    Empty for methods that are trained for each level of its own.
+    """
+    for member in members:
+        result = store.result(member.key)
+        if result["member"]["status"] == "ok":
+            predictions = store.predictions(member.key)
+            reached = evaluate.reliability(member, predictions, result["scalars"])
+            return {"levels": list(evaluate.RELIABILITY_LEVELS), "sets": reached} if reached else {}
+    return {}
 
 
 def _part(member: Member, store: Store) -> Part:

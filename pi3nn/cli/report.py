@@ -16,6 +16,7 @@ examples:
   pi3nn-report records dataset=boston set=test --output boston.csv
   pi3nn-report records method=pi3nn hidden=100 scaling=full --output full.parquet
   pi3nn-report records gamma=0.95 --store results/runs elsewhere/runs   two stores as one
+  pi3nn-report run results/uci/boston/pi3nn-paper         one page of pictures: report.html in it
   pi3nn-report verify                                     check the store, clear what killed runs left
 
 A record is one member, one evaluation set and one level; docs/records.md explains its columns.
@@ -42,7 +43,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="records | verify")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="records | run | verify"
+    )
     records = commands.add_parser(
         "records", help="records as CSV, one row per member, set and level"
     )
@@ -53,13 +56,17 @@ def _parser() -> argparse.ArgumentParser:
     records.add_argument(
         "--store", nargs="+", default=["results/runs"], help="default: results/runs"
     )
+    run = commands.add_parser("run", help="one page with the pictures of a run, as HTML")
+    run.add_argument("folder", type=Path, help="where pi3nn-run put its tables")
+    run.add_argument("--output", type=Path, metavar="FILE", help="default: report.html in it")
     verify = commands.add_parser("verify", help="check a store, clear what killed runs left behind")
     verify.add_argument("--store", default="results/runs", help="default: results/runs")
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
-    return _verify(_store(options.store)) if options.command == "verify" else _records(options)
+    commands = {"records": _records, "run": _page, "verify": _verify}
+    return commands[options.command](options)
 
 
 def _store(root: str) -> Store:
@@ -83,7 +90,21 @@ def _records(options: argparse.Namespace) -> int:
     return 0
 
 
-def _verify(store: Store) -> int:
+def _page(options: argparse.Namespace) -> int:
+    from pi3nn.paper import run_report
+
+    output = options.output or options.folder / "report.html"
+    text = run_report.page(options.folder)
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"can't write {output}: {error.strerror}") from error
+    print(f"the pictures of {options.folder} are in {output}")
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    store = _store(options.store)
     removed, damaged = store.verify()
     for name in removed:
         print(f"removed {name}: left behind by a run that was killed")

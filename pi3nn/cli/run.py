@@ -155,7 +155,7 @@ def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool 
     from omegaconf import DictConfig
 
     from pi3nn import config, export, forecast, plan, runner
-    from pi3nn.paper import summary
+    from pi3nn.paper import run_report, summary
     from pi3nn.store import Store
 
     assert isinstance(cfg, DictConfig)
@@ -171,6 +171,7 @@ def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool 
     store, levels = Store(cfg.store), list(cfg.levels)
     run = summary.Run([m.key for m in members], levels, cfg.unit.value, trained)
     summary.write(store, run, folder, in_sweep)
+    run_report.note(folder, store, run, export.reliability(members, store))
     if cfg.save_model:
         export.export(members, store, levels, folder / "model")
         print(summary.in_words(store, run))

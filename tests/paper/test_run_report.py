@@ -1,0 +1,76 @@
+"""The page of a run: every picture from what is stored, and pictures that say what the data say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from pi3nn.cli.report import _guarded
+from pi3nn.errors import UserError
+from pi3nn.paper import run_report
+from tests.cli.test_run import QUICK, pi3nn_run
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ran")
+    done = pi3nn_run(folder, *QUICK)
+    assert done.returncode == 0, done.stderr
+    return folder / "results" / "uci" / "boston" / "pi3nn-paper"
+
+
+def test_the_page_stands_alone_and_needs_no_torch(ran: Path) -> None:
+    code = (
+        f"import sys; from pi3nn.cli.report import _guarded; _guarded(['run', {str(ran)!r}]); "
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    page = (ran / "report.html").read_text()
+    assert len(re.findall('src="data:image/png;base64,', page)) == 2
+    assert not re.search('(src|href)="(?!data:)', page)
+    assert "boston, pi3nn, protocol paper" in page
+    assert "mean PICP" in page
+
+
+def test_methods_trained_for_each_level_have_a_page_too(tmp_path: Path) -> None:
+    quick = ["method=qd", "splits=1", "seeds=1", "method.hidden=8", "method.epochs=2", "workers=1"]
+    done = pi3nn_run(tmp_path, "dataset=yacht", *quick, "sweep={}", "levels=[0.5,0.9]")
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "results" / "uci" / "yacht" / "qd-paper"
+    assert run_report.page(folder).count("<img") == 2
+
+
+def test_reached_coverage_is_drawn_at_the_levels_asked() -> None:
+    ax = run_report.reliability(Figure().subplots(), [0.5, 0.9], [0.4, 0.95], rows=50)
+    line = ax.get_lines()[-1]
+    np.testing.assert_array_equal(line.get_xdata(), [0.5, 0.9])
+    np.testing.assert_array_equal(line.get_ydata(), [0.4, 0.95])
+
+
+def test_densities_of_all_sets_share_their_bins_and_keep_every_row() -> None:
+    widths = {"train": np.ones(50), "ood": np.array([1.0, 2.0, 1e9])}
+    ax = run_report.width_density(Figure().subplots(), widths)
+    for patch, values in zip(ax.patches, widths.values(), strict=True):
+        corners = patch.get_xy()
+        steps = np.diff(corners[:, 0])
+        assert float(np.sum(steps[steps > 0] * corners[1:][steps > 0, 1])) == pytest.approx(1)
+        assert len(values)
+
+
+def test_a_folder_that_is_no_run_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _guarded(["run", str(tmp_path)]) == 2
+    assert "is not the folder of a run" in capsys.readouterr().err
+
+
+def test_members_that_are_gone_are_said_to_be(ran: Path, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text((ran / "run.json").read_text())
+    with pytest.raises(UserError, match=r"1 of 1 members .* are no longer in"):
+        run_report.page(tmp_path)
