@@ -54,6 +54,28 @@ def rmse(point: ArrayLike, y: ArrayLike) -> Any:
     return np.sqrt(np.mean((np.asarray(point) - np.asarray(y)) ** 2, axis=-1))
 
 
+def nse(point: ArrayLike, y: ArrayLike) -> Any:
+    """Return the Nash-Sutcliffe efficiency: 1 is perfect, 0 as good as the mean of `y`."""
+    point, y = np.asarray(point, dtype=float), np.asarray(y, dtype=float)
+    spread = np.sum((y - y.mean(axis=-1, keepdims=True)) ** 2, axis=-1)
+    return 1 - np.sum((point - y) ** 2, axis=-1) / np.where(spread == 0, np.nan, spread)
+
+
+def kge(point: ArrayLike, y: ArrayLike) -> Any:
+    """Return the Kling-Gupta efficiency: 1 is perfect.
+
+    One minus the distance from (1, 1, 1) of the correlation, the ratio of the standard deviations
+    and the ratio of the means of `point` and `y`.
+    """
+    point, y = np.asarray(point, dtype=float), np.asarray(y, dtype=float)
+    means, stds = (point.mean(axis=-1), y.mean(axis=-1)), (point.std(axis=-1), y.std(axis=-1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        covariance = np.mean(point * y, axis=-1) - means[0] * means[1]
+        correlation = covariance / (stds[0] * stds[1])
+        off = (correlation - 1, stds[0] / stds[1] - 1, means[0] / means[1] - 1)
+    return 1 - np.sqrt(sum(part**2 for part in off))
+
+
 def interval_score(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, gamma: float) -> Any:
     """Return the mean interval (Winkler) score at level `gamma`; smaller is better.
 

@@ -248,7 +248,7 @@ class StackedMLP:
     def select(self, members: Sequence[int]) -> "StackedMLP":
         """A new stack with copies of these members."""
         flat = self.flat
-        result = StackedMLP(self.shape, len(members), flat.dtype, flat.device, self.engine)
+        result = type(self)(self.shape, len(members), flat.dtype, flat.device, self.engine)
         result.flat.copy_(self.flat[list(members)])
         return result
 

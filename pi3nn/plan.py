@@ -54,6 +54,12 @@ class Member:
         return _dataset(json.dumps(self.config["dataset"], sort_keys=True))
 
     @property
+    def inputs(self) -> int:
+        """How many numbers of a row the method sees."""
+        encoder = self.config.get("encoder")
+        return int(encoder["units"]) if encoder else self.split.train.x.shape[1]
+
+    @property
     def split(self) -> Split:
         return _split(json.dumps(self.config["dataset"], sort_keys=True), self.config["split"])
 
@@ -68,6 +74,7 @@ def members(cfg: DictConfig) -> list[Member]:
         shared = {key: resolved[key] for key in ("experiment", "protocol", "dataset", "method")}
         shared |= {key: resolved[key] for key in ("scaling", "holdout", "calibrate")}
         shared |= {key: resolved[key] for key in ("device", "engine")}
+        shared |= {"encoder": resolved["encoder"]} if resolved["encoder"] else {}
         retrains = method.retrains(method.Settings(**resolved["method"]))
         levels = list(cfg.levels) if retrains else [None]
         found += [
@@ -108,7 +115,7 @@ def _engine(member: Member) -> str:
 
 
 def _network(member: Member) -> Shape | None:
-    return methods.get(member.kind).shape(member.split.train.x.shape[1], member.settings)
+    return methods.get(member.kind).shape(member.inputs, member.settings)
 
 
 @functools.lru_cache(maxsize=4)
@@ -179,4 +186,5 @@ def _shape(member: Member) -> str:
     varying = methods.get(member.kind).varying | {"name"}
     fixed = {key: value for key, value in member.config["method"].items() if key not in varying}
     shared = [member.config[key] for key in ("holdout", "gamma", "calibrate", "device", "engine")]
-    return json.dumps([fixed, member.split.train.x.shape, shared], sort_keys=True)
+    rows = len(member.split.train.y)
+    return json.dumps([fixed, rows, member.inputs, shared], sort_keys=True)

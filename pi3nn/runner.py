@@ -150,6 +150,7 @@ def _train_all(
 ) -> None:
     provenance.facts()  # once, before the workers inherit it
     torch.set_num_threads(1)  # two threads in one small-matrix loop wait for each other
+    stacking.train_encoders(missing)  # before workers are forked, which then have them
     stacks = plan.stacks(missing, how.processes, how.memory)
     workers = min(how.processes, len(stacks))
 
@@ -301,6 +302,7 @@ def _train_stack(
         result["distances"] = stacking.distances(member, prepared[m])
         _judge(member, arrays[m], result, levels[member.key] if gamma is None else [gamma])
         weights = {name: values[m].cpu().numpy() for name, values in fitted.state().items()}
+        weights |= prepared[m].weights
         origin = {**provenance.facts(), "started": started, "stack": len(members)}
         store.write(member.key, member.config, result, arrays[m], weights, origin, force)
     report(number, 1.0, float("nan"))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pi3nn import encoder
 from pi3nn.data.base import Rows, Split
 from pi3nn.data.splits import Scaler, hold_out
 from pi3nn.errors import UserError
@@ -25,18 +28,21 @@ class Prepared:
     ``scalars``: ``y_mean`` and ``y_std`` of the standardisation, and ``y_range``, the range of y over
     training and test rows in standardised units (the paper divides widths by it).
     ``scaler``: the standardisation itself.
+    ``weights``: those of the encoder in front of the method, if there is one.
     """
 
     sets: dict[str, Rows]
     scalars: dict[str, float]
     scaler: Scaler
+    weights: dict[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def prepare(member: Member) -> Prepared:
     """The rows of a member's split as its method sees them."""
     split, config = member.split, member.config
     try:
-        return standardise(split, config["scaling"], config["holdout"], config["seed"])
+        prepared = standardise(split, config["scaling"], config["holdout"], config["seed"])
+        return _encoded(member, prepared) if "encoder" in config else prepared
     except UserError as error:
         name = config["dataset"]["name"]
         raise UserError(f"dataset={name}, split {config['split']}: {error}") from error
@@ -63,6 +69,46 @@ def standardise(split: Split, scaling: str, holdout: float, seed: int) -> Prepar
         "y_range": float(np.ptp(known) / scaler.y_std),
     }
     return Prepared(scaled, scalars, scaler)
+
+
+_encodings: dict[str, encoder.Encoded] = {}  # of this process, and of workers it forks
+
+
+def train_encoders(members: Sequence[Member]) -> None:
+    """Train the encoders that members need, those of all seeds together: a matter of speed only."""
+    groups: dict[str, dict[int, Member]] = {}
+    for member in members:
+        if "encoder" in member.config and _encoding(member) not in _encodings:
+            groups.setdefault(_encoding(member, seed=False), {})[member.config["seed"]] = member
+    for group in groups.values():
+        first = next(iter(group.values()))
+        config = first.config
+        prepared = standardise(first.split, config["scaling"], config["holdout"], config["seed"])
+        found = encoder.encode(
+            {name: rows.x for name, rows in prepared.sets.items()},
+            prepared.scaler.y_back(prepared.sets["train"].y),
+            list(group),
+            encoder.Settings(**config["encoder"]),
+            config["device"],
+        )
+        for member, encoded in zip(group.values(), found, strict=True):
+            _encodings[_encoding(member)] = encoded
+
+
+def _encoding(member: Member, seed: bool = True) -> str:
+    """What an encoder depends on, as text; its seed decides, too, which rows are held out."""
+    config = member.config
+    keys = ["dataset", "split", "scaling", "holdout", "encoder", "device"]
+    if seed or config["holdout"] > 0:
+        keys.append("seed")
+    return json.dumps([config[key] for key in keys], sort_keys=True)
+
+
+def _encoded(member: Member, prepared: Prepared) -> Prepared:
+    train_encoders([member])
+    found = _encodings[_encoding(member)]
+    sets = {n: Rows(found.features[n], rows.y, rows.index) for n, rows in prepared.sets.items()}
+    return replace(prepared, sets=sets, weights=found.weights)
 
 
 def distances(member: Member, prepared: Prepared) -> dict[str, dict[str, float]]:

@@ -32,7 +32,8 @@ def composed(*overrides: str) -> DictConfig:
 
 def datasets_of(experiment: str) -> list[str]:
     """Data sets an experiment makes sense with: the nine sets for uci, its own for the others."""
-    return {"uci": UCI, "fit": ["table"]}.get(experiment, [experiment])
+    known = {"uci": UCI, "fit": ["table"], "streamflow": ["streamflow", "camels"]}
+    return known.get(experiment, [experiment.removesuffix("_tuning")])
 
 
 OF_A_USER = {"table": ("dataset.path=my.csv", "dataset.target=price")}  # keys without a default

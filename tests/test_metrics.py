@@ -18,8 +18,10 @@ from pi3nn.metrics import (
     crossings,
     fpr95,
     interval_score,
+    kge,
     mpiw,
     nmpiw,
+    nse,
     picp,
     picp_interval,
     rmse,
@@ -221,3 +223,16 @@ def test_auroc_of_large_sets_needs_no_table_of_all_pairs():
 
 def test_crossings_counts_only_what_is_crossed():
     assert crossings([0, 1, 2, 3], [1, 1, 1, 1]) == 2
+
+
+def test_nse_is_one_for_the_truth_and_zero_for_its_mean() -> None:
+    y = np.array([1.0, 2.0, 6.0])
+    assert nse(y, y) == 1
+    assert nse(np.full(3, 3.0), y) == pytest.approx(0)
+
+
+def test_kge_is_one_minus_the_distance_of_correlation_spread_and_mean_from_one() -> None:
+    y = np.array([1.0, 2.0, 6.0])
+    assert kge(y, y) == pytest.approx(1)
+    # Correlation 1, spread and mean doubled: the distance is the root of 2.
+    assert kge(2 * y, y) == pytest.approx(1 - np.sqrt(2))

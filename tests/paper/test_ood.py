@@ -112,3 +112,22 @@ def test_the_1d_example_shows_the_steps_and_takes_one_method(tmp_path: Path) -> 
     assert "PI3NN (with OOD)" in said
     assert "PIVEN" not in said
     assert (tmp_path / "results" / "cubic1d" / "normal-paper" / "figure.png").stat().st_size > 0
+
+
+def test_the_highest_flows_are_the_top_tenth_of_the_test_days() -> None:
+    zero, flow = np.zeros(20), np.arange(20.0)
+    test = Intervals(flow, flow, flow - flow / 2, flow + flow / 2, None)
+    train = Intervals(flow, flow, zero, flow, None)
+    found = reports.on_both_years({"train": train, "test": test})
+    assert found["high_width"] == pytest.approx((18 + 19) / 2)
+    assert (found["train_nse"], found["test_kge"]) == pytest.approx((1, 1))
+
+
+def test_streamflow_of_the_bundled_basin_end_to_end(tmp_path: Path) -> None:
+    few = ["encoder.epochs=2", "encoder.units=4", "method.hidden=4", "method.steps=20"]
+    said = run(tmp_path, "experiment=streamflow", "dataset=camels", "method=pi3nn", *few)
+    assert "PI3NN (with OOD)" in said
+    folder = tmp_path / "results" / "streamflow" / "camels-paper"
+    assert (folder / "figure.pdf").stat().st_size > 0
+    (key,) = Store(tmp_path / "results" / "runs").keys()
+    assert Store(tmp_path / "results" / "runs").weights(key)["encoder.out.weight"].shape == (4, 1)

@@ -254,3 +254,51 @@ def flight(runs: measures.Runs, table: pd.DataFrame) -> dict[str, Figure]:
     figure.supxlabel("rank of the airport (trained on rank 4)", fontsize=10)
     figure.supylabel(f"confidence at {gamma:.4g}", fontsize=10)
     return {"figure": figure}
+
+
+# --- streamflow ----------------------------------------------------------------------------------
+
+
+def streamflow(runs: measures.Runs) -> dict[str, Figure]:
+    """Figure 4: flow, prediction and interval over training and test days, one panel per method."""
+    gamma = runs.levels[0]
+    methods = [m for m in runs.methods if m != "pi3nn_no_ood" and any(runs.members(gamma, m))]
+    methods = methods or runs.methods
+    figure, axes = _grid(len(methods), 1, 9.0, 1.9)
+    for ax, method in zip(axes, methods, strict=True):
+        member = next(runs.members(gamma, method))
+        hydrograph(ax, measures.intervals(runs.store, member.key, gamma))
+        ax.set_title(measures.TITLES.get(method, method), fontsize=9, loc="left")
+        ax.sharex(axes[0])
+    axes[0].legend(fontsize=7, loc="upper left", ncols=4)
+    # Panels share their scale, by the flows: a method with useless intervals does not set it.
+    top = max(
+        float(found.y.max()) for found in measures.intervals(runs.store, member.key, gamma).values()
+    )
+    for ax in axes:
+        ax.set_ylim(-0.4 * top, 2.0 * top)
+    figure.supylabel(f"flow and its {gamma:.0%} interval, seed {member.seed}", fontsize=10)
+    return {"figure": figure}
+
+
+def hydrograph(ax: Axes, sets: dict[str, measures.Intervals]) -> Axes:
+    """Observed and predicted flow over time with the interval; test days on a shade."""
+    for name in ("train", "test"):
+        days = sets[name]
+        first = name == "train"
+        assert days.index is not None
+        ax.fill_between(
+            days.index,
+            days.lower,
+            days.upper,
+            color=BAND,
+            lw=0,
+            label="interval" if first else None,
+        )
+        ax.plot(days.index, days.y, color="black", lw=0.8, label="observed" if first else None)
+        ax.plot(days.index, days.point, color=OUTSIDE, lw=0.8, label="predicted" if first else None)
+    test = sets["test"].index
+    assert test is not None
+    ax.axvspan(test[0], test[-1], color="grey", alpha=0.12, lw=0, label="test days")
+    ax.tick_params(labelsize=8)
+    return ax
