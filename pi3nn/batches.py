@@ -130,9 +130,14 @@ def batch_indices(
     )
     # Index n stands for "no row": it picks the filler appended here.
     table = torch.cat([rows, rows.new_tensor([filler])])
+    as_they_are = torch.equal(table, torch.arange(len(table)))
     for chosen in picks:
+        picked = chosen if as_they_are else table[chosen]
+        if picked.shape[1] == padded(batch):
+            yield picked
+            continue
         block = rows.new_full((steps, padded(batch)), filler)
-        block[:, : chosen.shape[1]] = table[chosen]
+        block[:, : picked.shape[1]] = picked
         yield block
 
 

@@ -383,6 +383,8 @@ class _Run:
                         (self.best_flat, self.best) if watched else (self.work.flat, self.value)
                     )
                     self._end(i, flat, value, self.state)
+        if all(self.alive):
+            return
         kept = [i for i, alive in enumerate(self.alive) if alive]
         if 0 < len(kept) < self.fewest:
             # One alone would be another computation: a member that has ended keeps it company.
