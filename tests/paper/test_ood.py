@@ -131,3 +131,29 @@ def test_streamflow_of_the_bundled_basin_end_to_end(tmp_path: Path) -> None:
     assert (folder / "figure.pdf").stat().st_size > 0
     (key,) = Store(tmp_path / "results" / "runs").keys()
     assert Store(tmp_path / "results" / "runs").weights(key)["encoder.out.weight"].shape == (4, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "alpha", "beta", "train", "ood_rows"),
+    [
+        ("pi3nn_no_ood", 2.6489, 2.5925, (0.92, 0.12), (0.80, 0.18)),
+        # Printed as 0.15 and 0.28, which is truncated.
+        ("pi3nn", 2.4040, 2.4658, (0.91, 0.16), (0.29, 0.08)),
+    ],
+)
+def test_the_authors_10d_run_is_repeated(
+    tmp_path: Path,
+    method: str,
+    alpha: float,
+    beta: float,
+    train: tuple[float, float],
+    ood_rows: tuple[float, float],
+) -> None:
+    run(tmp_path, "experiment=cubic10d", "protocol=released", f"method={method}")
+    rows = {row["set"]: row for row in Store(tmp_path / "results" / "runs").rows()}
+    assert rows["train"]["alpha"] == pytest.approx(alpha, abs=1e-3)
+    assert rows["train"]["beta"] == pytest.approx(beta, abs=1e-3)
+    for name, printed in (("train", train), ("ood", ood_rows)):
+        found = (rows[name]["confidence_mean"], rows[name]["confidence_std"])
+        assert tuple(round(value, 2) for value in found) == printed
