@@ -54,11 +54,13 @@ def effect(ax: Axes, table: pd.DataFrame, key: str, metric: str, apart: Sequence
     place = {value: number for number, value in enumerate(values)}
     by = [name for name in apart if name != key]
     groups = table.groupby(by, sort=False) if by else [((), table)]
-    style = "-" if ordered else ""
+    style = "-" if ordered else "none"
     for names, group in groups:
         at = group[key].map(place)
         means = group.groupby(at)[metric].mean()
-        (line,) = ax.plot(means.index, means, style, marker="o", ms=5, lw=1.2, label=_label(names))
+        (line,) = ax.plot(
+            means.index, means, ls=style, marker="o", ms=5, lw=1.2, label=_label(names)
+        )
         ax.scatter(at, group[metric], s=12, alpha=0.4, color=line.get_color(), lw=0)
     ax.set_xticks(np.arange(len(values)), [str(v) for v in values], fontsize=8)
     if sum(len(str(value)) for value in values) > 30:
