@@ -379,7 +379,7 @@ template <class T> Passes<T> passes(const Task& t) {
 // Operators --------------------------------------------------------------------------------------
 
 constexpr int64_t CHUNK = 16;            // rows: whole tiles and whole vectors
-constexpr int64_t KEEP_BYTES = 1 << 18;  // hidden units that are kept rather than computed again
+constexpr int64_t KEEP_BYTES = 1 << 19;  // hidden units that are kept rather than computed again
 
 template <class T> const T* params_of(const Task& t, int64_t m) {
   return static_cast<const T*>(t.params) + m * t.columns;
