@@ -32,8 +32,12 @@ def source(name: str) -> ModuleType:
 
 
 def names() -> list[str]:
-    """Names of all data sets: the YAML files in ``configs/dataset/``."""
-    return sorted(path.stem for path in (paths.configs() / "dataset").glob("*.yaml"))
+    """Names of all data sets that are ready to load: the YAML files in ``configs/dataset/``.
+
+    Not among them is one whose file the user has to name (``path: ???``).
+    """
+    files = sorted((paths.configs() / "dataset").glob("*.yaml"))
+    return [path.stem for path in files if "\npath: ???" not in path.read_text(encoding="utf-8")]
 
 
 def settings(name: str, /, **overrides: Any) -> Any:
