@@ -83,9 +83,13 @@ def compare(
         use_files = released and method not in published.COLUMN
         printed_std = std_cell.files if use_files and std_cell.files else std_cell.value
         if method == "sqr":
-            printed_std = sample.std  # of the setting that the text names only the mean is known
+            # The printed cells are over the whole grid; of the setting that the text names only the
+            # means (and one best) are known.
+            printed_std = sample.std
         allowed = verdicts.tolerance(name, sample, method, cell.value, printed_std)
         judged = verdicts.verdict(stats[name], cell, allowed, use_files)
+        if method == "sqr" and cell.files is None:
+            judged = "printed: whole grid"
         differing = use_files and cell.files is not None
         text = f"{cell.printed} (files: {cell.files:g})" if differing else cell.printed
         rows.append(Comparison(name, stats[name], text, judged))
