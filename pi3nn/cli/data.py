@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
 def _list(_options: argparse.Namespace) -> int:
     from pi3nn import data
 
-    _print_table([("NAME", "HERE", "SIZE", "LICENCE", "WHAT"), *map(_line, data.names())])
+    _print_table([("NAME", "HERE", "SIZE", "LICENCE", "WHAT"), *map(_line, data.ready())])
     return 0
 
 
@@ -122,7 +122,7 @@ def _fetch(options: argparse.Namespace) -> int:
     from pi3nn import data
     from pi3nn.data import download
 
-    names = data.names() if "all" in options.names else options.names
+    names = data.ready() if "all" in options.names else options.names
     chosen = {name: data.settings(name) for name in names}  # a wrong name, before any download
     code = 0
     for name, settings in chosen.items():

@@ -32,12 +32,15 @@ def source(name: str) -> ModuleType:
 
 
 def names() -> list[str]:
-    """Names of all data sets that are ready to load: the YAML files in ``configs/dataset/``.
+    """Names of all data sets: the YAML files in ``configs/dataset/``."""
+    return sorted(path.stem for path in (paths.configs() / "dataset").glob("*.yaml"))
 
-    Not among them is one whose file the user has to name (``path: ???``).
-    """
-    files = sorted((paths.configs() / "dataset").glob("*.yaml"))
-    return [path.stem for path in files if "\npath: ???" not in path.read_text(encoding="utf-8")]
+
+def ready() -> list[str]:
+    """Names of the data sets that can be loaded as they are: not one whose file the user names."""
+    folder = paths.configs() / "dataset"
+    texts = {name: (folder / f"{name}.yaml").read_text(encoding="utf-8") for name in names()}
+    return [name for name, text in texts.items() if "\npath: ???" not in text]
 
 
 def settings(name: str, /, **overrides: Any) -> Any:

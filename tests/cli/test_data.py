@@ -80,7 +80,7 @@ def test_list_has_every_data_set_in_aligned_columns(run):
     code, out, err = run("list")
     header, *rows = out.splitlines()
     assert (code, err) == (0, "")
-    assert [row.split()[0] for row in rows] == data.names()
+    assert [row.split()[0] for row in rows] == data.ready()
     starts = [header.index(title) for title in ("HERE", "SIZE", "LICENCE", "WHAT")]
     for row in rows:
         assert all(row[start - 1] == " " and row[start] != " " for start in starts), row
@@ -172,7 +172,7 @@ def test_verify_names_a_recorded_download_that_changed(run, cache):
     assert name in out.splitlines()[-1]
 
 
-@pytest.mark.parametrize("name", [n for n in data.names() if n not in ("flight", "streamflow")])
+@pytest.mark.parametrize("name", [n for n in data.ready() if n not in ("flight", "streamflow")])
 def test_show_tells_rows_ranges_and_facts(run, name):
     code, out, _ = run("show", name)
     assert code == 0

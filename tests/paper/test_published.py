@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pi3nn.paper import published
+from tests.conftest import REPOSITORY
 
-PAPER = Path(__file__).resolve().parents[3] / "shared" / "paper"
+MIRROR = os.environ.get("PI3NN_DATA_MIRROR") or REPOSITORY.parent / "shared" / "data"
+PAPER = Path(MIRROR).absolute().parent / "paper"
 NAMES = {
     "PI3NN_with_OOD": "pi3nn",
     "PI3NN_no_OOD": "pi3nn_no_ood",
