@@ -58,7 +58,7 @@ def bounds(
         offset = coefficients["offset"][:, :, None]
         lower, upper = lower - offset, upper + offset
         # Moved inwards past each other: nothing is left of the interval but its middle.
-        middle = (lower + upper) / 2
         gone = (lower > upper) & (offset < 0)
+        middle = (np.where(gone, lower, 0) + np.where(gone, upper, 0)) / 2
         lower, upper = np.where(gone, middle, lower), np.where(gone, middle, upper)
     return lower, upper, crossed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from pi3nn import config, conformal, paths, plan, runner, stacking
+from pi3nn import config, conformal, intervals, methods, paths, plan, runner, stacking
 from pi3nn.errors import UserError
 from pi3nn.store import Store
 
@@ -101,6 +102,17 @@ def test_a_level_that_needs_more_calibration_rows_is_refused_before_training(
 def test_cqr_without_its_second_step_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="method=cqr is nothing without calibrate=conformal"):
         made(tmp_path, "method=cqr", "calibrate=none")
+
+
+def test_an_infinite_offset_gives_infinite_bounds_and_no_warning() -> None:
+    outputs = {"lower": np.zeros((1, 3)), "upper": np.ones((1, 3))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lower, upper, _ = intervals.bounds(
+            methods.get("qd"), outputs, {}, {"offset": np.full((1, 1), np.inf)}, [0.99], None
+        )
+    assert bool((lower == -np.inf).all())
+    assert bool((upper == np.inf).all())
 
 
 def test_crossed_bounds_are_counted_and_then_swapped(tmp_path: Path) -> None:

@@ -62,6 +62,12 @@ def explain(arguments: Sequence[str], error: Exception) -> str:
     """One sentence for a configuration that Hydra or OmegaConf refused."""
     if config.first_line(error).startswith("Ambiguous value"):
         return _several_values(arguments)
+    several = next((a for a in arguments if re.fullmatch(r"dataset\.target=\[.*\]", a)), None)
+    if several:
+        return (
+            f"{several}: a run has one target; run once for each, the others in dataset.ignore, or "
+            "fit PI3NNRegressor, which takes several"
+        )
     overrides = [text for text in arguments if "=" in text and not text.startswith("-")]
     for text in overrides:
         key, _, value = text.partition("=")

@@ -133,6 +133,9 @@ def as_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _check(settings: Settings) -> None:
+    for key, example in (("path", "my.csv"), ("target", "price")):
+        if getattr(settings, key) == MISSING:
+            raise UserError(f"dataset.{key} is missing: say it, such as dataset.{key}={example}")
     if settings.missing not in MISSING_RULES:
         raise UserError(
             f"dataset.missing={settings.missing}{nearest(settings.missing, MISSING_RULES)}: must be "

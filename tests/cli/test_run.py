@@ -39,6 +39,8 @@ def pi3nn_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
         (["dataset=boston,wine"], "add -m"),
         (["method.hidden=many"], "method.hidden: Value 'many'"),
         (["boston"], "not of the form key=value"),
+        (["dataset=table", "dataset.target=[a,b]"], "a run has one target"),
+        (["dataset=table", "dataset.target=a"], "dataset.path is missing"),
         (["seeds=[1"], "open bracket"),
         (["sweep={method.hiden: [1]}"], "did you mean 'method.hidden'?"),
         (["method=linear", "device=cuda:99"], "device=cuda:99"),
