@@ -41,6 +41,7 @@ def pi3nn_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
         (["boston"], "not of the form key=value"),
         (["dataset=table", "dataset.target=[a,b]"], "a run has one target"),
         (["dataset=table", "dataset.target=a"], "dataset.path is missing"),
+        (["dataset=table", "dataset.path=a.csv"], "dataset.target is missing"),
         (["seeds=[1"], "open bracket"),
         (["sweep={method.hiden: [1]}"], "did you mean 'method.hidden'?"),
         (["method=linear", "device=cuda:99"], "device=cuda:99"),
