@@ -77,27 +77,6 @@ def uniform_numbers(
         yield torch.rand(steps, *shape, dtype=dtype, generator=source)
 
 
-def dropout_masks(
-    source: torch.Generator, shape: tuple[int, ...], rate: float, dtype: torch.dtype
-) -> Iterator[Tensor]:
-    """Blocks of masks, `shape` at each step: 0 with probability `rate`, else 1/(1 - rate).
-
-    Four masks are cut from one 64-bit draw, which makes `rate` a multiple of 2^-16; the scale goes
-    by the rounded rate, so the mean is exactly one.
-    """
-    if not 0 <= rate < 1:
-        raise ValueError(f"dropout must be at least 0 and less than 1, not {rate}")
-    dropped = min(round(rate * 2**16), 2**16 - 1)
-    steps = _block_steps(shape)
-    count = steps * torch.Size(shape).numel()
-    scale = 2**16 / (2**16 - dropped)
-    while True:
-        bits = torch.empty(-(-count // 4), dtype=torch.int64)
-        bits.random_(-(2**63), None, generator=source)
-        kept = bits.view(torch.int16)[:count] >= dropped - 2**15
-        yield kept.to(dtype).mul_(scale).view(steps, *shape)
-
-
 def batches_per_epoch(rows: int, batch: int, rule: Rule) -> int:
     """Steps that make one epoch of `rows` rows (for `draw`: about as many rows as there are)."""
     if rule == "round":

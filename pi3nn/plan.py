@@ -100,9 +100,11 @@ def _check_rows(found: list[Member], gamma: float) -> None:
 
 
 def _member(config: dict[str, Any]) -> Member:
-    config["engine"] = _engine(Member(config, ""))
+    member = Member(config, "")
+    config["engine"] = _engine(member)
     data_hash = _fingerprint(json.dumps(config["dataset"], sort_keys=True), config["split"])
-    identity = json.dumps([config, data_hash, NUMERICS], sort_keys=True)
+    version = NUMERICS + methods.get(member.kind).revision
+    identity = json.dumps([config, data_hash, version], sort_keys=True)
     return Member(config, hashlib.sha256(identity.encode()).hexdigest()[:20])
 
 

@@ -22,10 +22,10 @@ from pi3nn.batches import (
     MiniBatches,
     Rows,
     Stream,
-    dropout_masks,
     generator,
     uniform_numbers,
 )
+from pi3nn.dropout import Dropout
 from pi3nn.native import FusedLoss, Given
 from pi3nn.nets import Shape, StackedMLP, one_thread, padded, with_column
 from pi3nn.optim import Descent, Recipe, per_member
@@ -252,16 +252,12 @@ class _Run:
         assert steps is not None
         return [steps if isinstance(steps, int) else int(steps[m]) for m in self.slots]
 
-    def _masks(self, seeds: Sequence[int]) -> Stream | None:
+    def _masks(self, seeds: Sequence[int]) -> Dropout | None:
         rates = per_member(self.recipe.dropout, self.net, self.slots).flatten().tolist()
         if not any(rates):
             return None
         shape = (self.net.shape.layers, self.feed.rows, self.net.shape.hidden)
-        sources = [
-            dropout_masks(source, shape, rate, self.net.flat.dtype)
-            for source, rate in zip(_streams(seeds, "dropout"), rates, strict=True)
-        ]
-        return Stream(sources, self.net.flat.device)
+        return Dropout(rates, shape, _streams(seeds, "dropout"), self.net.flat, self.work.kernel)
 
     def _uniform(
         self, seeds: Sequence[int], columns: int, purpose: str, rows: int

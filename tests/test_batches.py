@@ -1,7 +1,6 @@
 """Streams are independent and repeatable; every batching rule yields the rows it promises."""
 
 from collections.abc import Iterator
-from itertools import islice
 
 import pytest
 import torch
@@ -15,7 +14,6 @@ from pi3nn.batches import (
     Stream,
     batch_indices,
     batches_per_epoch,
-    dropout_masks,
     generator,
     uniform_numbers,
 )
@@ -119,25 +117,6 @@ def test_draws_pick_every_pair_equally_often() -> None:
 def test_unknown_rules_are_refused() -> None:
     with pytest.raises(ValueError, match="batching"):
         next(batch_indices(generator(0, "b"), torch.arange(3), 2, "bag", 3))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9])
-def test_dropout_keeps_the_mean(rate: float) -> None:
-    masks = torch.cat(
-        list(islice(dropout_masks(generator(0, "d"), (1, 64, 50), rate, torch.float64), 20))
-    )
-    values = masks.unique()
-    assert (values[values > 0] - 1 / (1 - rate)).abs().max() < 1e-3
-    spread = (rate / (1 - rate) / masks.numel()) ** 0.5
-    assert abs(masks.mean().item() - 1) <= 5 * spread
-    # Neighbours are cut from one draw and must not know of each other.
-    pairs = (masks == 0).double().view(-1, 2).prod(dim=1)
-    assert abs(pairs.mean().item() - rate**2) <= 5 * rate / len(pairs) ** 0.5
-
-
-def test_a_dropout_rate_of_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="dropout"):
-        next(dropout_masks(generator(0, "d"), (1, 2, 2), 1.0, torch.float32))
 
 
 def test_a_stream_hands_out_the_same_to_a_member_whoever_leaves() -> None:

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pi3nn.batches import Rows, batch_indices, dropout_masks, generator
+from pi3nn.batches import Rows, batch_indices, generator
+from pi3nn.dropout import Dropout
 from pi3nn.nets import Init, Shape, StackedMLP, initialise, one_thread, padded
 from pi3nn.optim import Penalties, Recipe, make_optimiser
 from pi3nn.training import Info, Outcome, stack_width, train
@@ -262,7 +263,7 @@ def test_dropout_uses_the_members_masks_on_hidden_activations() -> None:
     recipe = Recipe(learning_rate=0.1, steps=1, optimiser="sgd", dropout=0.4)
     outcome = train(net, rows, mse, recipe, batch_generators([seed, 5]))
     root = int(torch.randint(2**63 - 1, (1,), generator=generator(seed, "batches")))
-    mask = next(dropout_masks(generator(root, "dropout"), (2, 32, 6), 0.4, torch.float64))[0]
+    mask = Dropout([0.4], (2, 32, 6), [generator(root, "dropout")], net.flat).next()[0]
     outputs = reference(rows.x, mask.unsqueeze(0).expand(2, -1, -1, -1).unbind(1))
     loss = mse(outputs, rows.y, torch.ones_like(rows.y), _info())
     reference.backward(loss)

@@ -66,6 +66,7 @@ class CQRFit(NetFit):
 
 class CQR(Method):
     Settings = Settings
+    revision = 1  # dropout masks are hashed
     swaps = True
     conformal = True
     varying = frozenset({"learning_rate", "weight_decay", "dropout"})

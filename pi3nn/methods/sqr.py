@@ -83,6 +83,7 @@ class SQRFit(NetFit):
 
 class SQR(Method):
     Settings = Settings
+    revision = 1  # dropout masks are hashed
     varying = frozenset({"learning_rate", "weight_decay", "dropout"})
 
     def check(self, settings: Any) -> None:

@@ -121,9 +121,9 @@ class Kernel:
         loaded = library(_REAL[dtype])
         self.dtype = dtype
         self._outputs = shape.outputs
-        self._forward, self._backward, self._learn, self._optimise = (
+        self._forward, self._backward, self._learn, self._optimise, self._masks = (
             getattr(loaded, f"pi3nn_{name}")
-            for name in ("forward", "backward", "learn", "optimise")
+            for name in ("forward", "backward", "learn", "optimise", "masks")
         )
         self._loss = Loss()
         self._loss_at = ctypes.addressof(self._loss)
@@ -210,6 +210,19 @@ class Kernel:
         loss.next = loss.loss + members * values.element_size()
         _check(self._learn(self._task_at, self._loss_at, grad.data_ptr()))
         return values[0], values[1]
+
+    def masks(self, keys: Tensor, dropped: Tensor, masks: Tensor) -> None:
+        """Fill dropout `masks (M, ...)`: see `pi3nn.dropout`.
+
+        `keys (M, 2)` and `dropped (M,)` are int64, below 2^32 and 2^16.
+        """
+        members = masks.shape[0]
+        self._expect(masks, masks.shape)
+        for given, shape in ((keys, (members, 2)), (dropped, (members,))):
+            if given.dtype != torch.int64 or given.shape != shape or not given.is_contiguous():
+                raise ValueError(f"expected contiguous int64 {shape}, found {given.shape}")
+        count = masks.numel() // members
+        self._masks(keys.data_ptr(), dropped.data_ptr(), members, count, masks.data_ptr())
 
     def optimise(self, step: "Step", loss: Tensor) -> int:
         """Fill `step.update`; add the penalties to `step.grad` and `loss (M,)`, in place.

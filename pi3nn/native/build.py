@@ -200,6 +200,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
         "backward": [pointer] * 3,
         "learn": [pointer] * 3,
         "optimise": [pointer] * 2,
+        "masks": [pointer] * 2 + [ctypes.c_int64] * 2 + [pointer],
     }
     for name, types in arguments.items():
         function = getattr(loaded, f"pi3nn_{name}")

@@ -577,10 +577,30 @@ template <class T> int64_t optimise(const Rule& k, T* loss) {
   return bad;
 }
 
+// The dropout masks of one member, see dropout.py: a word decides on two places, half a mask apart.
+template <class T>
+void hash_masks(uint32_t key, uint32_t second, uint32_t dropped, int64_t count, T* out) {
+  const T scale = T(65536.0 / (65536.0 - dropped));
+  const int64_t half = (count + 1) / 2;
+  const auto hashed = [=](uint32_t word) {
+    word = word * 0x9e3779b1u + key;
+    word = (word ^ word >> 16) * 0x7feb352du;
+    word = ((word ^ word >> 15) + second) * 0x846ca68bu;
+    return word ^ word >> 16;
+  };
+  T* const other = out + half;
+  for (int64_t i = 0; i < count / 2; ++i) {
+    const uint32_t word = hashed(uint32_t(i));
+    out[i] = (word & 0xffff) >= dropped ? scale : T(0);
+    other[i] = word >> 16 >= dropped ? scale : T(0);
+  }
+  if (half > count / 2) out[half - 1] = (hashed(uint32_t(half - 1)) & 0xffff) >= dropped ? scale : T(0);
+}
+
 }  // namespace
 
-// The functions of the library, for the type that it is built for. All but the last return 0, or 1
-// if an index is not that of a row, or 2 for an unknown loss.
+// The functions of the library, for the type that it is built for. The first three return 0, or 1 if
+// an index is not that of a row, or 2 for an unknown loss.
 extern "C" {
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -607,5 +627,13 @@ PUBLIC int64_t pi3nn_learn(const Task* t, const Loss* l, REAL* g) {
 PUBLIC int64_t pi3nn_optimise(const Rule* k, REAL* loss) {
   FlushDenormals flush;
   return optimise<REAL>(*k, loss);
+}
+
+PUBLIC int64_t pi3nn_masks(const int64_t* keys, const int64_t* dropped, int64_t members,
+                           int64_t count, REAL* out) {
+  for (int64_t m = 0; m < members; ++m)
+    hash_masks<REAL>(uint32_t(keys[2 * m]), uint32_t(keys[2 * m + 1]), uint32_t(dropped[m]), count,
+                     out + m * count);
+  return 0;
 }
 }

@@ -78,6 +78,10 @@ void run(Task t, bool indexed, bool masked, bool joined, int64_t missing) {
     rule.adam = adam;
     pi3nn_optimise(&rule, loss.data());
   }
+
+  const std::vector<int64_t> keys(2 * M, 0xffffffff), dropped(M, 6554);
+  std::vector<T> hashed(M * t.rows * H);
+  pi3nn_masks(keys.data(), dropped.data(), M, t.rows * H, hashed.data());
 }
 
 }  // namespace
