@@ -54,12 +54,21 @@ class Stream:
 
     def next(self) -> Tensor:
         """The draws of the next step: `(M, ...)`."""
+        draws = self.ahead(1)[0]
+        self.skip(1)
+        return draws
+
+    def ahead(self, most: int) -> Tensor:
+        """The draws of the steps that come next, up to `most` of them: `(K, M, ...)`."""
         if self._block is None or self._step == self._block.shape[0]:
             blocks = [next(source) for source in self._sources]
             self._block = torch.stack(blocks, dim=1).to(self._device)
             self._step = 0
-        self._step += 1
-        return self._block[self._step - 1]
+        return self._block[self._step : self._step + most]
+
+    def skip(self, steps: int) -> None:
+        """So many of the draws that were looked at ahead have been used."""
+        self._step += steps
 
     def select(self, members: Sequence[int]) -> None:
         """Keep these members only."""
@@ -270,6 +279,13 @@ class FullBatch:
         """The rows of the next step."""
         return self._batch
 
+    def ahead(self, most: int) -> tuple[Batch, int]:
+        """The rows of the steps that come next, and of how many: the same for all."""
+        return self._batch, most
+
+    def skip(self, steps: int) -> None:
+        """Full batches do not run out."""
+
     def select(self, members: Sequence[int]) -> None:
         """Keep these members only."""
         self._batch = Batch(_kept(self._batch.source, members))
@@ -306,6 +322,16 @@ class MiniBatches:
     def next(self) -> Batch:
         """The rows of the next step."""
         return Batch(self._tensors, self._stream.next())
+
+    def ahead(self, most: int) -> tuple[Batch, int]:
+        """The rows of the steps that come next, up to `most`, and of how many: of the batch, `index`
+        is that of the first step, in memory followed by those of the others."""
+        index = self._stream.ahead(most)
+        return Batch(self._tensors, index[0]), len(index)
+
+    def skip(self, steps: int) -> None:
+        """So many of the steps that were looked at ahead have been made."""
+        self._stream.skip(steps)
 
     def select(self, members: Sequence[int]) -> None:
         """Keep these members only."""

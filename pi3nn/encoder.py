@@ -19,8 +19,9 @@ from torch import Tensor
 
 from pi3nn.batches import Rows, generator
 from pi3nn.errors import UserError
+from pi3nn.losses import MeanSquare
 from pi3nn.nets import Init, LayerInit, Shape, StackedMLP, initialise
-from pi3nn.training import MeanSquare, Recipe, train
+from pi3nn.training import Recipe, train
 
 
 @dataclass

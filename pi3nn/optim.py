@@ -1,6 +1,6 @@
 """How to train: the recipe, and its optimiser, schedule and penalties over the buffer `(M, P)`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pi3nn.batches import Rule
-from pi3nn.native import Step
+from pi3nn.native import FusedLoss, Given, Step
 from pi3nn.nets import Number, StackedMLP
 
 TABLE_STEPS = 256
@@ -116,20 +116,20 @@ class SGD:
     betas = (0.0, 0.0)
 
     def __init__(self, schedule: Schedule, like: Tensor) -> None:
-        self._schedule = schedule
+        self.schedule = schedule
         self.buffer = torch.empty_like(like)
 
-    def factors(self, step: int) -> tuple[Tensor, float, float]:
-        """Learning rates `(M, 1)` in float64, a factor for all of them, and what Adam calls eps."""
-        return self._schedule.at(step), 1.0, 0.0
+    def factors(self, step: int) -> tuple[float, float]:
+        """A factor for all learning rates, and what Adam calls eps."""
+        return 1.0, 0.0
 
     def update(self, grad: Tensor, step: int) -> Tensor:
         """What to subtract from the parameters `(M, P)` at this step (counted from 0)."""
-        rate = self._schedule.at(step).to(grad.dtype)
+        rate = self.schedule.at(step).to(grad.dtype)
         return torch.mul(grad, rate, out=self.buffer)
 
     def select(self, members: Sequence[int]) -> None:
-        self._schedule.select(members)
+        self.schedule.select(members)
         self.buffer = self.buffer[list(members)]
 
 
@@ -139,17 +139,17 @@ class Adam:
     def __init__(
         self, schedule: Schedule, like: Tensor, betas: tuple[float, float], eps: float
     ) -> None:
-        self._schedule = schedule
+        self.schedule = schedule
         self.betas, self._eps = betas, eps
         self.moments = torch.zeros_like(like), torch.zeros_like(like)
         self.buffer = torch.empty_like(like)
 
-    def factors(self, step: int) -> tuple[Tensor, float, float]:
-        """Learning rates `(M, 1)` in float64, a factor for all of them, and `eps`, such that an
-        update is `rate * factor * mean / (sqrt(square) + eps)`: both bias corrections in them."""
+    def factors(self, step: int) -> tuple[float, float]:
+        """A factor for all learning rates, and `eps`, such that an update is
+        `rate * factor * mean / (sqrt(square) + eps)`: both bias corrections in them."""
         beta1, beta2 = self.betas
         root = (1 - beta2 ** (step + 1)) ** 0.5
-        return self._schedule.at(step), root / (1 - beta1 ** (step + 1)), self._eps * root
+        return root / (1 - beta1 ** (step + 1)), self._eps * root
 
     def update(self, grad: Tensor, step: int) -> Tensor:
         """What to subtract from the parameters `(M, P)` at this step (counted from 0)."""
@@ -157,12 +157,12 @@ class Adam:
         mean, square = self.moments
         mean.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        rates, factor, eps = self.factors(step)
+        rates, (factor, eps) = self.schedule.at(step), self.factors(step)
         torch.sqrt(square, out=self.buffer).add_(eps)
         return torch.div(mean, self.buffer, out=self.buffer).mul_((rates * factor).to(grad.dtype))
 
     def select(self, members: Sequence[int]) -> None:
-        self._schedule.select(members)
+        self.schedule.select(members)
         kept = list(members)
         mean, square = self.moments
         self.moments = mean[kept], square[kept]
@@ -254,11 +254,32 @@ class Descent:
             update = self._optimiser.update(net.grad, step)
             return loss, update, bool(self.sound(loss, update).all())
         loss = loss.clone(memory_format=torch.contiguous_format)
-        if self._step is None:
-            self._step = self._native_step(net)
-        rates, factor, eps = self._optimiser.factors(step)
-        bad = net.kernel.optimise(self._step.at(rates.squeeze(1), factor, eps), loss)
+        bad = net.kernel.optimise(self._at(net, step), loss)
         return loss, self._optimiser.buffer, bad == 0
+
+    def follow(
+        self,
+        net: StackedMLP,
+        fused: FusedLoss,
+        batch: tuple[Given, Tensor, Tensor],
+        state: Mapping[str, Tensor],
+        step: int,
+        steps: int,
+    ) -> tuple[int, Tensor, Tensor, Tensor]:
+        """Make several steps in a row; what `Kernel.follow` returns, and the last update.
+
+        `in_a_row` says how many there may be.
+        """
+        assert net.kernel is not None
+        each = [self._optimiser.factors(t) for t in range(step, step + steps)]
+        factors = torch.tensor(each, dtype=torch.float64)
+        done = net.kernel.follow(fused, *batch, self._at(net, step), factors, state)
+        return *done, self._optimiser.buffer
+
+    @staticmethod
+    def in_a_row(step: int) -> int:
+        """For how many steps, from this one on, learning rates lie side by side."""
+        return TABLE_STEPS - step % TABLE_STEPS
 
     def sound(self, loss: Tensor, update: Tensor) -> Tensor:
         """`(M,)`: whether the loss is finite and the update may be made."""
@@ -268,6 +289,12 @@ class Descent:
         self._penalties.select(members)
         self._optimiser.select(members)
         self._step = None
+
+    def _at(self, net: StackedMLP, step: int) -> Step:
+        if self._step is None:
+            self._step = self._native_step(net)
+        rates = self._optimiser.schedule.at(step).squeeze(1)
+        return self._step.at(rates, *self._optimiser.factors(step))
 
     def _native_step(self, net: StackedMLP) -> Step:
         l1, l2, decay = (column.squeeze(1).contiguous() for column in self._penalties.columns)

@@ -25,7 +25,7 @@ NUMERICS = 2
 
 # Operations of a step that takes about as long as calling it: two stacks of such steps on two
 # workers are no faster than one.
-SMALL_STEP = 5e7
+SMALL_STEP = 1e7
 
 PROCESS_GB = 0.4  # a process with torch in it, before it holds any data
 

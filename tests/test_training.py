@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from pi3nn.batches import Rows, batch_indices, generator
 from pi3nn.dropout import Dropout
+from pi3nn.losses import Info
 from pi3nn.nets import Init, Shape, StackedMLP, initialise, one_thread, padded
 from pi3nn.optim import Penalties, Recipe, make_optimiser
-from pi3nn.training import Info, Outcome, stack_width, train
+from pi3nn.training import Outcome, stack_width, train
 
 
 @pytest.fixture(autouse=True)

@@ -21,8 +21,9 @@ from torch import Tensor
 
 from pi3nn.batches import Rows, generator
 from pi3nn.errors import UserError, nearest
+from pi3nn.losses import Loss
 from pi3nn.nets import Init, Shape, StackedMLP, initialise
-from pi3nn.training import Column, Loss, Outcome, Recipe, train
+from pi3nn.training import Column, Outcome, Recipe, train
 
 Outputs = Mapping[str, NDArray[np.float64]]  # name -> (M, N), on one set of rows
 Coefficients = Mapping[str, NDArray[np.float64]]  # name -> (M, K), one value per level

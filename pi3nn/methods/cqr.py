@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
+from pi3nn.losses import Info, KnownLoss
 from pi3nn.methods.base import (
     Coefficients,
     Method,
@@ -38,7 +39,6 @@ from pi3nn.methods.base import (
 from pi3nn.methods.sqr import pinball, recipe
 from pi3nn.native import FusedLoss
 from pi3nn.nets import Init, Shape, StackedMLP
-from pi3nn.training import Info, KnownLoss
 
 
 @dataclass

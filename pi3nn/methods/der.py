@@ -24,6 +24,7 @@ from scipy.special import ndtri, stdtrit
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from pi3nn.losses import Info, KnownLoss
 from pi3nn.methods.base import (
     Coefficients,
     Method,
@@ -38,7 +39,7 @@ from pi3nn.methods.base import (
 )
 from pi3nn.native import FusedLoss
 from pi3nn.nets import Init, LayerInit, Shape, StackedMLP
-from pi3nn.training import Info, KnownLoss, Recipe
+from pi3nn.training import Recipe
 
 LARGEST_SPREAD = 1000.0
 """Standard deviations beyond are cut off, as in the released runs."""

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from pi3nn import roots
 from pi3nn.batches import Rows, generator
+from pi3nn.losses import MeanSquare, positive
 from pi3nn.methods.base import (
     Coefficients,
     Fitted,
@@ -35,7 +36,7 @@ from pi3nn.methods.base import (
     one_of,
 )
 from pi3nn.nets import Init, LayerInit, Shape, StackedMLP, initialise, padded
-from pi3nn.training import MeanSquare, Recipe, positive, train
+from pi3nn.training import Recipe, train
 
 # Widths are floored at this share of the target's standard deviation before anything is divided.
 _SMALLEST_WIDTH = 1e-6

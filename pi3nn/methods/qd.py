@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
+from pi3nn.losses import Info, KnownLoss
 from pi3nn.methods.base import (
     Coefficients,
     Method,
@@ -34,7 +35,7 @@ from pi3nn.methods.base import (
 )
 from pi3nn.native import FusedLoss
 from pi3nn.nets import Init, LayerInit, Shape, StackedMLP
-from pi3nn.training import Info, KnownLoss, Recipe
+from pi3nn.training import Recipe
 
 
 @dataclass

@@ -21,6 +21,7 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from pi3nn.errors import UserError
+from pi3nn.losses import Info, KnownLoss
 from pi3nn.methods.base import (
     Coefficients,
     Method,
@@ -37,7 +38,7 @@ from pi3nn.methods.base import (
 )
 from pi3nn.native import FusedLoss
 from pi3nn.nets import Init, Shape, StackedMLP, with_column
-from pi3nn.training import Info, KnownLoss, Recipe
+from pi3nn.training import Recipe
 
 _TAILS = (0.0, 0.0005, 0.0025, 0.005, 0.01, 0.025, *(i / 20 for i in range(1, 10)))
 GRID = (*_TAILS, 0.5, *(round(1 - tau, 4) for tau in reversed(_TAILS)))

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pi3nn.errors import UserError
-from pi3nn.native.build import KINDS, Loss, Rule, Task, Unavailable, library
+from pi3nn.native.build import KINDS, Course, Loss, Rule, Task, Unavailable, library
 
 ENGINES = ("auto", "native", "torch")
 _REAL = {torch.float32: "float", torch.float64: "double"}
@@ -121,9 +121,9 @@ class Kernel:
         loaded = library(_REAL[dtype])
         self.dtype = dtype
         self._outputs = shape.outputs
-        self._forward, self._backward, self._learn, self._optimise, self._masks = (
+        self._forward, self._backward, self._learn, self._optimise, self._follow, self._masks = (
             getattr(loaded, f"pi3nn_{name}")
-            for name in ("forward", "backward", "learn", "optimise", "masks")
+            for name in ("forward", "backward", "learn", "optimise", "follow", "masks")
         )
         self._loss = Loss()
         self._loss_at = ctypes.addressof(self._loss)
@@ -179,6 +179,68 @@ class Kernel:
         next : Tensor (M,)
             The first of the state as it is at the next step, if `fused.moves`.
         """
+        values = self._aim(fused, params, given, y, weights, grad, uniform, state or {})
+        _check(self._learn(self._task_at, self._loss_at, grad.data_ptr()))
+        return values[0], values[1]
+
+    def follow(
+        self,
+        fused: FusedLoss,
+        given: Given,
+        y: Tensor,
+        weights: Tensor,
+        step: "Step",
+        factors: Tensor,
+        state: Mapping[str, Tensor],
+    ) -> tuple[int, Tensor, Tensor]:
+        """Make several steps in a row: `learn`, `optimise`, subtract the update.
+
+        Parameters
+        ----------
+        given : Given
+            Of the first step. In memory, its index is followed by those of the other steps.
+        step : Step
+            As `Step.at` left it for the first step; the rates of one step lie beside those of the
+            next.
+        factors : Tensor (K, 2), float64
+            Correction and eps (see `Step.at`) of each of the K steps.
+        state : mapping
+            As of `learn`. Changed in place where the loss moves it.
+
+        Returns
+        -------
+        made, loss, next : int, Tensor (M,), Tensor (M,)
+            How many steps were made, and what `learn` returns of the last one. If not all were, then
+            of the step after those, whose update must not be made: the update is in `step`, the
+            parameters and the state are as before it.
+        """
+        params, grad = step.params, step.grad
+        values = self._aim(fused, params, given, y, weights, grad, None, state)
+        if factors.dtype != torch.float64 or factors.shape[1:] != (2,):
+            raise ValueError(f"factors must be float64 (K, 2), not {factors.dtype} {factors.shape}")
+        index = given.index
+        course = Course(
+            steps=len(factors),
+            index_step=0 if index is None else index.numel(),
+            moves=fused.moves,
+            factors=factors.data_ptr(),
+        )
+        made = self._follow(ctypes.addressof(course), self._task_at, self._loss_at, step.address)
+        _check(made < 0)
+        return int(made), values[0], values[1]
+
+    def _aim(
+        self,
+        fused: FusedLoss,
+        params: Tensor,
+        given: Given,
+        y: Tensor,
+        weights: Tensor,
+        grad: Tensor,
+        uniform: Tensor | None,
+        state: Mapping[str, Tensor],
+    ) -> Tensor:
+        """Tell the kernel all about the next step; where it is to write, `(2, M)`."""
         self._set(params, given)
         members, task, loss = params.shape[0], self._task, self._loss
         if KINDS[fused.kind] not in (None, self._outputs):
@@ -203,13 +265,11 @@ class Kernel:
         for i, number in enumerate(fused.constants):
             loss.constants[i] = number
         for i, name in enumerate(fused.state):
-            assert state is not None
             self._expect(state[name], (members,))
             loss.state[i] = state[name].data_ptr()
         loss.loss = values.data_ptr()
         loss.next = loss.loss + members * values.element_size()
-        _check(self._learn(self._task_at, self._loss_at, grad.data_ptr()))
-        return values[0], values[1]
+        return values
 
     def masks(self, keys: Tensor, dropped: Tensor, masks: Tensor) -> None:
         """Fill dropout `masks (M, ...)`: see `pi3nn.dropout`.
@@ -270,7 +330,7 @@ class Kernel:
 _NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 
 
-def _check(failed: int) -> None:
+def _check(failed: int | bool) -> None:
     if failed:
         raise ValueError("index points to rows that x does not have")
 
@@ -332,7 +392,8 @@ class Step:
         l1, l2, decay = penalties
         columns = [(span.start, span.stop) for span in spans]
         span = torch.tensor(columns, dtype=torch.int64)
-        self._alive = [params, grad, update, moments, penalties, span]
+        self.params, self.grad = params, grad
+        self._alive = [update, moments, penalties, span]
         for values in (params, grad, update, *(moments or ())):
             if values.shape != params.shape or values.dtype != params.dtype:
                 raise ValueError("parameters, gradient, update and moments differ in shape or type")

@@ -80,6 +80,12 @@ class Rule(ctypes.Structure):
     )
 
 
+class Course(ctypes.Structure):
+    """`Course` of kernel.cpp."""
+
+    _fields_ = _fields(steps="i", index_step="i", moves="i", factors="p")
+
+
 def library(real: str) -> ctypes.CDLL:
     """The kernel for `float` or `double`, built if it has not been yet.
 
@@ -200,6 +206,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
         "backward": [pointer] * 3,
         "learn": [pointer] * 3,
         "optimise": [pointer] * 2,
+        "follow": [pointer] * 4,
         "masks": [pointer] * 2 + [ctypes.c_int64] * 2 + [pointer],
     }
     for name, types in arguments.items():

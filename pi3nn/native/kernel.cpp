@@ -511,6 +511,14 @@ struct Rule {
   double correction;        // factor of all rates
 };
 
+// Steps in a row. Mirrored field by field in build.py.
+struct Course {
+  int64_t steps;
+  int64_t index_step;       // from the index of one step to that of the next
+  int64_t moves;            // whether what a loss leaves as `next` is its state[0] from then on
+  const double* factors;    // (steps, 2): `correction` and `eps` of a Rule
+};
+
 namespace {
 
 // L1 and L2 of one kernel: its gradient is added to g, its value returned.
@@ -577,6 +585,23 @@ template <class T> int64_t optimise(const Rule& k, T* loss) {
   return bad;
 }
 
+// Learn and optimise, step by step, with the rates of one step beside those of the next. Ends before
+// the update of a step after which a member would not be sound; returns the number of updates made.
+template <class T> int64_t follow(const Course& c, Task t, const Loss& l, Rule k, T* loss) {
+  T* const params = static_cast<T*>(const_cast<void*>(k.params));
+  const T* const update = static_cast<const T*>(k.update);
+  for (int64_t step = 0; step < c.steps; ++step) {
+    k.correction = c.factors[2 * step], k.eps = c.factors[2 * step + 1];
+    learn<T>(t, l, static_cast<T*>(k.grad));
+    if (optimise<T>(k, loss)) return step;
+    for (int64_t i = 0; i < k.members * k.columns; ++i) params[i] -= update[i];
+    if (c.moves) std::memcpy(const_cast<void*>(l.state[0]), l.next, t.members * sizeof(T));
+    if (t.index) t.index += c.index_step;
+    k.rate += 1;
+  }
+  return c.steps;
+}
+
 // The dropout masks of one member, see dropout.py: a word decides on two places, half a mask apart.
 template <class T>
 void hash_masks(uint32_t key, uint32_t second, uint32_t dropped, int64_t count, T* out) {
@@ -627,6 +652,14 @@ PUBLIC int64_t pi3nn_learn(const Task* t, const Loss* l, REAL* g) {
 PUBLIC int64_t pi3nn_optimise(const Rule* k, REAL* loss) {
   FlushDenormals flush;
   return optimise<REAL>(*k, loss);
+}
+
+PUBLIC int64_t pi3nn_follow(const Course* c, const Task* t, const Loss* l, const Rule* k) {
+  Task each = *t;
+  for (int64_t step = 0; step < c->steps; ++step, each.index += each.index ? c->index_step : 0)
+    if (!within(each)) return -1;
+  FlushDenormals flush;
+  return follow<REAL>(*c, *t, *l, *k, static_cast<REAL*>(l->loss));
 }
 
 PUBLIC int64_t pi3nn_masks(const int64_t* keys, const int64_t* dropped, int64_t members,

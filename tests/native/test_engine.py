@@ -12,9 +12,10 @@ from torch import Tensor
 
 from pi3nn import native
 from pi3nn.batches import Rows, generator
+from pi3nn.losses import Info, MeanSquare
 from pi3nn.nets import Init, Shape, StackedMLP, initialise, one_thread, take_rows
 from pi3nn.optim import Descent, Recipe
-from pi3nn.training import Info, MeanSquare, Outcome, train
+from pi3nn.training import Outcome, train
 
 PRECISION = [(torch.float64, 1e-9), (torch.float32, 1e-4)]
 

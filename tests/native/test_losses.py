@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from pi3nn.batches import generator
+from pi3nn.losses import Info, KnownLoss, MeanSquare
 from pi3nn.methods import cqr, der, piven, qd, sqr
 from pi3nn.native import FusedLoss, Given
 from pi3nn.nets import Shape, StackedMLP, one_thread
-from pi3nn.training import Info, KnownLoss, MeanSquare
 
 PRECISION = [(torch.float64, 1e-9), (torch.float32, 1e-4)]
 GAMMA = 0.95

@@ -15,6 +15,8 @@ from torch import Tensor
 
 from pi3nn import methods, runner, training
 from pi3nn.batches import Rows
+from pi3nn.loop import Loop
+from pi3nn.losses import Loss
 from pi3nn.methods import base, pi3nn
 from pi3nn.nets import StackedMLP, one_thread
 from pi3nn.store import Store
@@ -38,7 +40,7 @@ class Call:
 
     net: StackedMLP
     rows: Rows
-    loss: training.Loss
+    loss: Loss
     recipe: training.Recipe
     options: dict[str, Any]
 
@@ -73,7 +75,7 @@ def step(call: Call, engine: str, dtype: torch.dtype) -> tuple[Tensor, Tensor, d
     uniforms, said = call.options.get("uniforms", 0), call.options.get("column")
     column = None if said is None else lambda info: said(info).to(dtype)
     seeds = list(range(net.members))
-    run = training._Run(net, rows, call.loss, call.recipe, seeds, None, column, uniforms, state)
+    run = Loop(net, rows, call.loss, call.recipe, seeds, None, column, uniforms, state)
     assert (run.fused is not None) == (engine == "native")
     loss = run._gradient()
     return loss, run.work.grad, run.state

@@ -1,0 +1,109 @@
+"""Steps that the kernel makes in a row are those it makes one by one, to the last bit."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pi3nn import loop
+from pi3nn.batches import Rows, generator
+from pi3nn.losses import KnownLoss, MeanSquare
+from pi3nn.methods import der, piven, qd
+from pi3nn.nets import Init, Shape, StackedMLP, initialise, one_thread
+from pi3nn.optim import Descent, Recipe
+from pi3nn.training import Outcome, train
+
+MEMBERS, N, INPUTS = 4, 90, 5
+LIMITS = [300, 130, 300, 77]
+STATE = {"lambda_in": 15.0, "soften": 160.0}
+EVIDENTIAL = {"coefficient": 0.01, "coefficient_rate": 1e-3, "epsilon": 0.01}
+LOSSES: dict[str, tuple[int, KnownLoss | MeanSquare, dict[str, float]]] = {
+    "mean square": (1, MeanSquare(), {}),
+    "qd": (2, qd.METHOD.known_loss(0.95, "sqrt_n"), STATE),
+    "piven": (3, piven.METHOD.known_loss(0.95, "sqrt_n"), STATE),
+    "der": (4, der.LOSS, EVIDENTIAL),
+}
+
+
+@pytest.fixture(autouse=True)
+def single_thread() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+def trained(name: str, **changes: Any) -> tuple[Tensor, Outcome]:
+    outputs, loss, constants = LOSSES[name]
+    net = StackedMLP(Shape(INPUTS, 21, outputs=outputs), MEMBERS, engine="native")
+    initialise(net, Init(), [generator(m, "init") for m in range(MEMBERS)])
+    x = torch.randn(MEMBERS, N, INPUTS, generator=generator(1, "rows"))
+    settings = {"learning_rate": 0.01, "steps": LIMITS, "l1": 0.001, "l2": 0.01}
+    recipe = Recipe(**(settings | {"penalised": ("hidden0",)} | changes))
+    state = {key: torch.full((MEMBERS,), value) for key, value in constants.items()}
+    generators = [generator(m, "batches") for m in range(MEMBERS)]
+    outcome = train(net, Rows(x, x.sum(dim=2).sin()), loss, recipe, generators, state=state)
+    return net.flat.clone(), outcome
+
+
+def assert_equal_one_by_one(
+    name: str, monkeypatch: pytest.MonkeyPatch, **changes: Any
+) -> tuple[Outcome, int]:
+    """Train both ways; return how it ended and the number of courses that the kernel took."""
+    courses = 0
+    follow = Descent.follow
+
+    def counted(*given: Any, **named: Any) -> Any:
+        nonlocal courses
+        courses += 1
+        return follow(*given, **named)
+
+    monkeypatch.setattr(Descent, "follow", counted)
+    flat, outcome = trained(name, **changes)
+    taken = courses
+    monkeypatch.setattr(loop, "MOST_STEPS", 1)
+    expected, one_by_one = trained(name, **changes)
+    assert courses == taken
+    assert torch.equal(flat, expected)
+    assert torch.equal(outcome.loss, one_by_one.loss)
+    assert (outcome.steps, outcome.diverged, outcome.reasons) == (
+        one_by_one.steps,
+        one_by_one.diverged,
+        one_by_one.reasons,
+    )
+    for key, values in one_by_one.state.items():
+        assert torch.equal(outcome.state[key], values)
+    return outcome, taken
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("batch", [None, 16])
+@pytest.mark.parametrize("optimiser", ["adam", "sgd"])
+def test_steps_in_a_row_are_steps_one_by_one(
+    name: str, batch: int | None, optimiser: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome, courses = assert_equal_one_by_one(
+        name, monkeypatch, batch=batch, optimiser=optimiser, decay=0.9, decay_steps=10
+    )
+    assert outcome.steps == LIMITS
+    assert 5 <= courses <= 25
+
+
+@pytest.mark.parametrize("name", ["mean square", "der"])
+@pytest.mark.parametrize("batch", [None, 16])
+def test_a_member_that_diverges_in_the_middle_leaves_the_others_alone(
+    name: str, batch: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = torch.tensor([0.01, 0.01, 10.0, 0.02], dtype=torch.float64)
+    changes = {"learning_rate": rates, "optimiser": "sgd", "batch": batch}
+    outcome, courses = assert_equal_one_by_one(name, monkeypatch, **changes)
+    assert courses
+    assert outcome.diverged[2] > 0
+    assert [outcome.diverged[m] for m in (0, 1, 3)] == [-1, -1, -1]
+
+
+def test_early_stopping_is_watched_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = {"learning_rate": 0.2, "stop_from": 50, "patience": 5}
+    outcome, courses = assert_equal_one_by_one("mean square", monkeypatch, **changes)
+    assert courses == 1
+    assert all(50 < steps < 300 for steps in outcome.steps)
