@@ -1,4 +1,4 @@
-"""Where things are: configs, bundled data, the download cache."""
+"""Where things are: configs, bundled data, documents, the download cache."""
 
 from __future__ import annotations
 
@@ -28,6 +28,11 @@ def configs() -> Path:
 def bundled_data() -> Path:
     """Folder of the data sets that come with the project."""
     return _shipped("data")
+
+
+def docs() -> Path:
+    """Folder of the documents that the report shows."""
+    return _shipped("docs")
 
 
 def cache() -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,11 +40,12 @@ class Cell:
 
 def cell(table: str, method: str, column: str, statistic: str) -> Cell | None:
     """The cell of `table` (table1, mpiw, conf_10d, conf_flight), or None where it is blank."""
-    return _cells().get((table, COLUMN.get(method, method), column, statistic))
+    return cells().get((table, COLUMN.get(method, method), column, statistic))
 
 
 @functools.cache
-def _cells() -> dict[tuple[str, str, str, str], Cell]:
+def cells() -> Mapping[tuple[str, str, str, str], Cell]:
+    """All printed numbers, by table, method, column and statistic, in the order of the paper."""
     with open(Path(__file__).with_name("published.csv"), newline="", encoding="utf-8") as file:
         return {
             (row["table"], row["method"], row["column"], row["statistic"]): Cell(

@@ -20,6 +20,9 @@ from pi3nn.paper.published import RUNS, Cell
 EQUAL = "equal as printed"
 WITHIN = "within sampling error"
 DIFFERS = "differs"
+CANNOT = "can't be reproduced"  # differs, and the paper contradicts itself or its files there
+NOT_RUN = "not run"
+ALL = (EQUAL, WITHIN, DIFFERS, CANNOT, NOT_RUN)
 
 
 @dataclass(frozen=True)
