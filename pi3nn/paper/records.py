@@ -73,6 +73,15 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def rounded(records: pd.DataFrame) -> pd.DataFrame:
+    """The same with 7 significant digits: as many as survive a file, and more than anything shows."""
+    digits = {
+        str(name): records[name].map(lambda value: float(f"{value:.7g}"))
+        for name in records.select_dtypes("float")
+    }
+    return records.assign(**digits)
+
+
 def write(records: pd.DataFrame, path: Path) -> None:
     """A CSV or parquet file, by the ending of its name."""
     try:

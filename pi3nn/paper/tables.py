@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -17,6 +19,11 @@ def swept_columns(records: pd.DataFrame) -> list[str]:
     columns = [name for name in map(str, records) if name.startswith("method.")]
     groups = records.groupby(["experiment", "dataset", "method", "protocol", "calibrate"])
     return [name for name in columns if (groups[name].nunique(dropna=False) > 1).any()]
+
+
+def each(table: pd.DataFrame) -> Iterator[Any]:
+    """The rows of a table, by attribute."""
+    yield from table.itertuples()
 
 
 def scenarios(records: pd.DataFrame) -> pd.DataFrame:

@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 
 from pi3nn.paper import ood
-from pi3nn.paper.ood import measures, reports
+from pi3nn.paper.ood import measures
 from pi3nn.paper.ood.measures import Intervals
+from pi3nn.paper.ood.runs import beside_paper
 from pi3nn.store import Store
 
 
@@ -26,17 +27,17 @@ def of_width(*widths: float, index: Any = None) -> Intervals:
 
 def test_confidence_is_the_mean_training_width_over_the_width_at_most_one() -> None:
     sets = {"train": of_width(1, 3), "far": of_width(4, 8), "near": of_width(1, 1)}
-    rows = {row["set"]: row for row in measures.measure(sets, "train", clip=True)}
-    assert rows["far"]["confidence_mean"] == pytest.approx((2 / 4 + 2 / 8) / 2)
-    assert rows["near"]["confidence_mean"] == 1
-    assert (rows["far"]["auroc"], rows["near"]["auroc"]) == (1, 0.25)
+    rows = measures.measure(sets, "train", clip=True)
+    assert rows["far"]["score_mean"] == pytest.approx((2 / 4 + 2 / 8) / 2)
+    assert rows["near"]["score_mean"] == 1
+    assert (rows["far"]["score_auroc"], rows["near"]["score_auroc"]) == (1, 0.25)
 
 
 def test_only_unclipped_scores_can_be_negative() -> None:
     sets = {"train": of_width(2, 2), "crossed": of_width(-1, -1)}
     for clip, expected in ((True, 0), (False, -2)):
-        rows = {row["set"]: row for row in measures.measure(sets, "train", clip)}
-        assert rows["crossed"]["confidence_mean"] == expected
+        rows = measures.measure(sets, "train", clip)
+        assert rows["crossed"]["score_mean"] == expected
 
 
 def test_an_interval_that_sticks_out_of_a_higher_level_is_a_crossing() -> None:
@@ -48,7 +49,7 @@ def test_an_interval_that_sticks_out_of_a_higher_level_is_a_crossing() -> None:
 
 def test_growth_is_the_width_at_both_ends_over_the_mean_width_inside() -> None:
     line = of_width(6, 1, 3, 10, index=np.array([-7.0, -4.0, 4.0, 7.0]))
-    found = reports.growth(line)
+    found = measures.growth(line)
     assert found == {"inside": 2, "left": 6, "right": 10, "ratio": 4}
 
 
@@ -65,7 +66,7 @@ def test_ours_is_judged_by_the_scatter_of_single_runs(
     ours: float, scatter: float, runs: int, verdict: str
 ) -> None:
     row = {"method": "pi3nn", "set": "ood", "confidence_mean": ours, "seeds_std": scatter}
-    table = measures.beside_paper(pd.DataFrame([row | {"runs": runs}]), "conf_10d")
+    table = beside_paper(pd.DataFrame([row | {"runs": runs}]), "conf_10d")
     assert table["paper"].item() == "0.28 ± 0.08"
     assert table["verdict"].item() == verdict
 
@@ -118,9 +119,9 @@ def test_the_highest_flows_are_the_top_tenth_of_the_test_days() -> None:
     zero, flow = np.zeros(20), np.arange(20.0)
     test = Intervals(flow, flow, flow - flow / 2, flow + flow / 2, None)
     train = Intervals(flow, flow, zero, flow, None)
-    found = reports.on_both_years({"train": train, "test": test})
-    assert found["high_width"] == pytest.approx((18 + 19) / 2)
-    assert (found["train_nse"], found["test_kge"]) == pytest.approx((1, 1))
+    found = measures.flows({"train": train, "test": test})
+    assert found["test"]["high_width"] == pytest.approx((18 + 19) / 2)
+    assert (found["train"]["nse"], found["test"]["kge"]) == pytest.approx((1, 1))
 
 
 def test_streamflow_of_the_bundled_basin_end_to_end(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""The experiments out of distribution: one table and one figure over all methods, from the store.
+"""The experiments out of distribution: one table and one figure over all methods.
 
-`measures` says what is measured, `reports` has one function per experiment that makes its tables,
-`figures` draws.
+`measures` says what is measured of a member, `frame` brings it from the store into one table, `runs`
+averages, `reports` has one function per experiment that makes its tables, `figures` draws.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 import pandas as pd
 
 from pi3nn.paper import summary
-from pi3nn.paper.ood.measures import Runs
 from pi3nn.paper.ood.reports import REPORTS, Section
+from pi3nn.paper.ood.runs import Runs
 from pi3nn.store import Store
 
 
@@ -23,8 +23,10 @@ def write(store: Store, keys: Sequence[str], levels: Sequence[float], folder: Pa
     Returns False, and does nothing, if the members are of no experiment that is reported here, or
     if none of them could be trained.
     """
+    if store.result(keys[0])["member"]["experiment"] not in REPORTS:
+        return False
     runs = Runs.read(store, keys, levels)
-    if runs.first.experiment not in REPORTS or (runs.records["status"] != "ok").all():
+    if runs.trained.empty:
         return False
     report = REPORTS[runs.first.experiment](runs)
     text = "\n".join(_lines(runs, report.sections))
@@ -45,7 +47,7 @@ def write(store: Store, keys: Sequence[str], levels: Sequence[float], folder: Pa
 
 
 def _lines(runs: Runs, sections: Sequence[Section]) -> Iterator[str]:
-    members = runs.records.drop_duplicates("key")
+    members = runs.table.drop_duplicates("key")
     yield f"# {runs.first.experiment}, {runs.first.dataset}, protocol {runs.first.protocol}"
     yield ""
     yield f"{len(members)} members; {members['seconds'].sum():.1f} s of training in all."
@@ -63,7 +65,7 @@ def _lines(runs: Runs, sections: Sequence[Section]) -> Iterator[str]:
 
 def latex_table(table: pd.DataFrame) -> str:
     """A ``tabular`` with the rules of booktabs."""
-    rows = [[_tex(str(cell)) for cell in row] for row in [list(table.columns), *table.to_numpy()]]
+    rows = [[tex(str(cell)) for cell in row] for row in [list(table.columns), *table.to_numpy()]]
     head, *body = (" & ".join(row) + r" \\" for row in rows)
     begin = rf"\begin{{tabular}}{{{'l' * len(table.columns)}}}"
     return "\n".join(
@@ -71,9 +73,11 @@ def latex_table(table: pd.DataFrame) -> str:
     )
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
+    """Plain text for LaTeX."""
     for plain, escaped in (
         ("±", r"$\pm$"),
+        ("†", r"$\dagger$"),
         ("%", r"\%"),
         ("_", r"\_"),
         ("&", r"\&"),

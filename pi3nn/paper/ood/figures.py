@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
-from pi3nn.paper.figures import BAND, INSIDE, OUTSIDE
-from pi3nn.paper.ood import measures
+from pi3nn.paper.figures import BAND, COLOURS, INSIDE, OUTSIDE
+from pi3nn.paper.ood.measures import TITLES
+from pi3nn.paper.ood.runs import Runs
+from pi3nn.store import Arrays
 
 Array = NDArray[np.float64]
-
-COLOURS = dict(zip(measures.TITLES, plt.get_cmap("tab10").colors, strict=False))  # type: ignore[attr-defined]
 
 
 def _grid(count: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
@@ -34,24 +34,27 @@ def _grid(count: int, columns: int, width: float, height: float) -> tuple[Figure
     return figure, panels[:count]
 
 
+def _seed(runs: Runs) -> int:
+    """That of the members that are drawn."""
+    return int(runs.trained["seed"].iloc[0])
+
+
 # --- 10D cubic -----------------------------------------------------------------------------------
 
 
-def cubic10d(runs: measures.Runs, table: pd.DataFrame) -> dict[str, Figure]:
+def cubic10d(runs: Runs, table: pd.DataFrame) -> dict[str, Figure]:
     """Figure 2, the densities of the width; and confidence against the size of the shift."""
     gamma = runs.levels[0]
-    methods = [method for method in runs.methods if any(runs.members(gamma, method))]
-    figure, axes = _grid(len(methods), 3, 3.6, 2.7)
-    for ax, method in zip(axes, methods, strict=True):
-        member = next(runs.members(gamma, method))
-        found = measures.intervals(runs.store, member.key, gamma)
-        densities(ax, {"train": found["train"].width, "OOD": found["ood"].width})
-        ax.set_title(measures.TITLES.get(method, method), fontsize=10)
+    figure, axes = _grid(len(runs.methods), 3, 3.6, 2.7)
+    for ax, method in zip(axes, runs.methods, strict=True):
+        found = runs.picture(method)
+        densities(ax, {"train": found["train/width"], "OOD": found["ood/width"]})
+        ax.set_title(TITLES.get(method, method), fontsize=10)
     axes[0].legend(fontsize=8)
-    figure.supxlabel(f"width of the {gamma:.0%} interval, seed {member.seed}", fontsize=10)
+    figure.supxlabel(f"width of the {gamma:.0%} interval, seed {_seed(runs)}", fontsize=10)
     figure.supylabel("density", fontsize=10)
     curve, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-    shift_curve(ax, table[table["gamma"] == gamma], methods)
+    shift_curve(ax, table[table["gamma"] == gamma], runs.methods)
     return {"figure": figure, "shift": curve}
 
 
@@ -84,7 +87,7 @@ def shift_curve(ax: Axes, table: pd.DataFrame, methods: list[str]) -> Axes:
             marker="o",
             ms=3,
             capsize=2,
-            label=measures.TITLES.get(method, method),
+            label=TITLES.get(method, method),
         )
     ax.set_xlabel("mean of x (training rows: 0)")
     ax.set_ylabel("confidence score")
@@ -96,7 +99,7 @@ def shift_curve(ax: Axes, table: pd.DataFrame, methods: list[str]) -> Axes:
 # --- 1D cubic ------------------------------------------------------------------------------------
 
 
-def cubic1d(runs: measures.Runs) -> dict[str, Figure]:
+def cubic1d(runs: Runs) -> dict[str, Figure]:
     """Figure 1: the steps of PI3NN on [-4, 4], then what its initialisation does on [-7, 7].
 
     Without both variants of PI3NN: the intervals of each method there is.
@@ -105,7 +108,7 @@ def cubic1d(runs: measures.Runs) -> dict[str, Figure]:
         figure, axes = _grid(len(runs.methods), 3, 4.0, 3.1)
         for ax, method in zip(axes, runs.methods, strict=True):
             nested(ax, Line.read(runs, method), 7)
-            ax.set_title(measures.TITLES.get(method, method), fontsize=10)
+            ax.set_title(TITLES.get(method, method), fontsize=10)
         return {"figure": figure}
     on, off = Line.read(runs, "pi3nn"), Line.read(runs, "pi3nn_no_ood")
     figure, axes = _grid(6, 3, 4.0, 3.1)
@@ -129,32 +132,21 @@ class Line:
 
     x: Array
     outputs: dict[str, Array]  # point, median; of PI3NN u, l, u_start, l_start, too
-    levels: dict[float, measures.Intervals]
+    bounds: dict[float, tuple[Array, Array]]  # by level, the lower and the upper one
     train_x: Array
     train_y: Array
 
     @classmethod
-    def read(cls, runs: measures.Runs, method: str) -> Line:
-        found = {}
-        for gamma in runs.levels:
-            member = next(runs.members(gamma, method))
-            found[gamma] = measures.intervals(runs.store, member.key, gamma)
-        scalars, arrays = (
-            runs.store.result(member.key)["scalars"],
-            runs.store.predictions(member.key),
-        )
-        point = found[gamma]["line"].point
-        outputs = {"point": point, "median": point + scalars.get("nu", 0) * scalars["y_std"]}
-        for name in ("u", "l", "u_start", "l_start"):
-            if f"line/{name}" in arrays:
-                outputs[name] = arrays[f"line/{name}"].astype(np.float64) * scalars["y_std"]
-        train = found[gamma]["train"]
+    def read(cls, runs: Runs, method: str) -> Line:
+        arrays = runs.picture(method)
+        line = {name.removeprefix("line/"): a for name, a in arrays.items() if "line/" in name}
+        levels = [float(name.partition("@")[2]) for name in line if name.startswith("lower@")]
         return cls(
-            np.asarray(arrays["line/index"], dtype=np.float64),
-            outputs,
-            {gamma: sets["line"] for gamma, sets in found.items()},
-            np.asarray(arrays["train/index"], dtype=np.float64),
-            train.y,
+            line["index"],
+            {name: values for name, values in line.items() if "@" not in name},
+            {gamma: (line[f"lower@{gamma}"], line[f"upper@{gamma}"]) for gamma in levels},
+            arrays["train/index"],
+            arrays["train/y"],
         )
 
 
@@ -196,12 +188,10 @@ def upper_and_lower(ax: Axes, line: Line) -> Axes:
 def nested(ax: Axes, line: Line, reach: float) -> Axes:
     """The intervals of all levels, the widest behind."""
     near = _rows(ax, line, reach)
-    shades = np.linspace(0.25, 0.7, len(line.levels))
-    for shade, (gamma, found) in zip(
-        shades, sorted(line.levels.items(), reverse=True), strict=True
-    ):
+    shades = np.linspace(0.25, 0.7, len(line.bounds))
+    for shade, gamma in zip(shades, sorted(line.bounds, reverse=True), strict=True):
         colour = (*to_rgb(BAND), float(shade))
-        lower, upper = found.lower[near], found.upper[near]
+        lower, upper = (bound[near] for bound in line.bounds[gamma])
         ax.fill_between(line.x[near], lower, upper, color=colour, lw=0, label=f"{gamma:.0%}")
         ax.plot(line.x[near], lower, line.x[near], upper, color=INSIDE, lw=0.6)
     ax.plot(line.x[near], line.outputs["median"][near], color="black", lw=1)
@@ -225,12 +215,11 @@ def before_training(ax: Axes, on: Line, off: Line) -> Axes:
 # --- flight delays -------------------------------------------------------------------------------
 
 
-def flight(runs: measures.Runs, table: pd.DataFrame) -> dict[str, Figure]:
+def flight(runs: Runs, table: pd.DataFrame) -> dict[str, Figure]:
     """Table 3 as a picture: confidence by rank, ours with the scatter of runs, and the paper's."""
     gamma = runs.levels[0]
-    methods = [method for method in runs.methods if any(runs.members(gamma, method))]
-    figure, axes = _grid(len(methods), 4, 2.9, 2.6)
-    for ax, method in zip(axes, methods, strict=True):
+    figure, axes = _grid(len(runs.methods), 4, 2.9, 2.6)
+    for ax, method in zip(axes, runs.methods, strict=True):
         own = table[(table["method"] == method) & (table["gamma"] == gamma)]
         rows = own[own["set"].str.startswith("rank")].sort_values("set")
         rank = rows["set"].str[-1].astype(int)
@@ -246,7 +235,7 @@ def flight(runs: measures.Runs, table: pd.DataFrame) -> dict[str, Figure]:
         ax.scatter(
             rank[known], printed[known].astype(float), color=OUTSIDE, s=18, zorder=3, label="paper"
         )
-        ax.set_title(measures.TITLES.get(method, method), fontsize=9)
+        ax.set_title(TITLES.get(method, method), fontsize=9)
         ax.set_xticks([1, 2, 3, 4])
         ax.set_ylim(0, 1.05)
         ax.tick_params(labelsize=8)
@@ -259,46 +248,36 @@ def flight(runs: measures.Runs, table: pd.DataFrame) -> dict[str, Figure]:
 # --- streamflow ----------------------------------------------------------------------------------
 
 
-def streamflow(runs: measures.Runs) -> dict[str, Figure]:
+def streamflow(runs: Runs) -> dict[str, Figure]:
     """Figure 4: flow, prediction and interval over training and test days, one panel per method."""
     gamma = runs.levels[0]
-    methods = [m for m in runs.methods if m != "pi3nn_no_ood" and any(runs.members(gamma, m))]
-    methods = methods or runs.methods
+    methods = [m for m in runs.methods if m != "pi3nn_no_ood"] or runs.methods
     figure, axes = _grid(len(methods), 1, 9.0, 1.9)
     for ax, method in zip(axes, methods, strict=True):
-        member = next(runs.members(gamma, method))
-        hydrograph(ax, measures.intervals(runs.store, member.key, gamma))
-        ax.set_title(measures.TITLES.get(method, method), fontsize=9, loc="left")
+        days = runs.picture(method)
+        hydrograph(ax, days)
+        ax.set_title(TITLES.get(method, method), fontsize=9, loc="left")
         ax.sharex(axes[0])
     axes[0].legend(fontsize=7, loc="upper left", ncols=4)
     # Panels share their scale, by the flows: a method with useless intervals does not set it.
-    top = max(
-        float(found.y.max()) for found in measures.intervals(runs.store, member.key, gamma).values()
-    )
+    top = max(float(days[f"{name}/y"].max()) for name in ("train", "test"))
     for ax in axes:
         ax.set_ylim(-0.4 * top, 2.0 * top)
-    figure.supylabel(f"flow and its {gamma:.0%} interval, seed {member.seed}", fontsize=10)
+    figure.supylabel(f"flow and its {gamma:.0%} interval, seed {_seed(runs)}", fontsize=10)
     return {"figure": figure}
 
 
-def hydrograph(ax: Axes, sets: dict[str, measures.Intervals]) -> Axes:
+def hydrograph(ax: Axes, days: Arrays) -> Axes:
     """Observed and predicted flow over time with the interval; test days on a shade."""
-    for name in ("train", "test"):
-        days = sets[name]
-        first = name == "train"
-        assert days.index is not None
-        ax.fill_between(
-            days.index,
-            days.lower,
-            days.upper,
-            color=BAND,
-            lw=0,
-            label="interval" if first else None,
+    for name, labelled in (("train", True), ("test", False)):
+        index, y, point, lower, upper = (
+            days[f"{name}/{what}"] for what in ("index", "y", "point", "lower", "upper")
         )
-        ax.plot(days.index, days.y, color="black", lw=0.8, label="observed" if first else None)
-        ax.plot(days.index, days.point, color=OUTSIDE, lw=0.8, label="predicted" if first else None)
-    test = sets["test"].index
-    assert test is not None
+        said = ("interval", "observed", "predicted") if labelled else (None, None, None)
+        ax.fill_between(index, lower, upper, color=BAND, lw=0, label=said[0])
+        ax.plot(index, y, color="black", lw=0.8, label=said[1])
+        ax.plot(index, point, color=OUTSIDE, lw=0.8, label=said[2])
+    test = days["test/index"]
     ax.axvspan(test[0], test[-1], color="grey", alpha=0.12, lw=0, label="test days")
     ax.tick_params(labelsize=8)
     return ax

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from pi3nn import metrics
-from pi3nn.paper.ood import measures
-from pi3nn.paper.ood.measures import TITLES, Intervals, Runs, each, intervals
+from pi3nn.paper.ood.measures import HIGHEST, TITLES
+from pi3nn.paper.ood.runs import Runs, averages, beside_paper
+from pi3nn.paper.tables import each
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ _RULE = (
 
 
 def _cubic10d(runs: Runs) -> Report:
-    table = measures.beside_paper(measures.averages(runs, inside="test"), "conf_10d")
+    table = beside_paper(averages(runs), "conf_10d")
     gamma = runs.levels[0]
     shown = []
     for method in runs.methods:
@@ -91,24 +90,15 @@ def _cubic10d(runs: Runs) -> Report:
 
 
 def _cubic1d(runs: Runs) -> Report:
-    rows = []
-    for gamma in runs.levels:
-        for member in runs.members(gamma):
-            found = intervals(runs.store, member.key, gamma)
-            row = {"method": member.method, "gamma": gamma, "seed": member.seed}
-            row |= growth(found["line"]) | {"nu": member.nu, "alpha": member.alpha}
-            rows.append(row | {"beta": member.beta, "picp": _coverage(found["test"])})
-    single = pd.DataFrame(rows)
-    by = ["method", "gamma"]
-    table = single.drop(columns="seed").astype(dict.fromkeys(("nu", "alpha", "beta"), float))
-    groups = table.groupby(by, sort=False)
-    numbers = groups.mean()
+    by, roots = ["method", "gamma"], ["nu", "alpha", "beta"]
+    line = runs.trained[runs.trained["set"] == "line"]
+    groups = line.astype(dict.fromkeys(roots, float)).groupby(by, sort=False)
+    numbers = groups[["inside", "left", "right", "ratio", *roots]].mean()
+    tested = runs.trained[runs.trained["set"] == "test"]
+    numbers["picp"] = tested.groupby(by, sort=False)["picp"].mean()
     numbers["seeds_std"] = groups["ratio"].std()
     numbers.insert(0, "runs", groups.size())
-    crossings = {
-        (m, g): n for (m, g, name), n in measures.crossings(runs).items() if name == "line"
-    }
-    numbers["between_levels"] = pd.Series(crossings)
+    numbers["between_levels"] = groups["between_levels"].mean()
     shown = [
         {
             "method": TITLES.get(method, method),
@@ -136,18 +126,6 @@ def _cubic1d(runs: Runs) -> Report:
     return Report(numbers.reset_index(), [section], lambda: _figures().cubic1d(runs))
 
 
-def growth(line: Intervals) -> dict[str, float]:
-    """Width at both ends of the line and inside the training rows, and the ratio of the two."""
-    assert line.index is not None
-    inside = float(line.width[np.abs(line.index) <= 4].mean())
-    left, right = float(line.width[0]), float(line.width[-1])
-    return {"inside": inside, "left": left, "right": right, "ratio": (left + right) / 2 / inside}
-
-
-def _coverage(found: Intervals) -> float:
-    return float(metrics.picp(found.lower, found.upper, found.y))
-
-
 def _between(table: pd.DataFrame, runs: Runs, name: str) -> list[str]:
     """A sentence on crossings between the levels, where there is more than one."""
     rows = table[(table["set"] == name) & table["between_levels"].notna()]
@@ -165,9 +143,7 @@ RANKS = ("rank1", "rank2", "rank3", "rank4")
 
 
 def _flight(runs: Runs) -> Report:
-    # The released scores have no lower end: crossed bounds count as what they are.
-    clip = runs.first.protocol != "released"
-    table = measures.beside_paper(measures.averages(runs, "rank4", clip), "conf_flight")
+    table = beside_paper(averages(runs), "conf_flight")
     gamma = runs.levels[0]
     scores, detection = [], []
     for method in runs.methods:
@@ -207,26 +183,31 @@ def _flight(runs: Runs) -> Report:
 
 
 def _distances(runs: Runs) -> pd.DataFrame:
-    # Without rows set aside, the training rows are all of them.
-    keys = list(dict.fromkeys(runs.records.sort_values("method", key=lambda m: m == "sqr")["key"]))
-    far = runs.store.result(keys[0])["distances"]
+    # Without rows set aside, as SQR has them, the training rows are all of them.
+    rows = runs.trained.sort_values("method", key=lambda m: m == "sqr", kind="stable")
+    far = rows.drop_duplicates("set").set_index("set").filter(like=(prefix := "distance."))
+    far.columns = far.columns.str.removeprefix(prefix)
     return pd.DataFrame(
-        [{"rank": rank[-1], **{k: f"{v:+.2f}" for k, v in far[rank].items()}} for rank in RANKS]
+        [
+            {"rank": rank[-1], **{str(k): f"{v:+.2f}" for k, v in far.loc[rank].items()}}
+            for rank in RANKS
+        ]
     )
 
 
 # --- streamflow: Figure 4 --------------------------------------------------------------------------
 
-HIGHEST = 0.1  # share of the test days that counts as their highest flows
-
 
 def _streamflow(runs: Runs) -> Report:
-    rows = [
-        {"method": m.method, "gamma": gamma, **on_both_years(intervals(runs.store, m.key, gamma))}
-        for gamma in runs.levels
-        for m in runs.members(gamma)
+    by, sets = ["method", "gamma"], ("train", "test")
+    members = runs.trained.set_index([*by, "key", "set"])
+    parts = [
+        members.xs(name, level="set")[["picp", "width", "nse", "kge"]].add_prefix(f"{name}_")
+        for name in sets
     ]
-    groups = pd.DataFrame(rows).groupby(["method", "gamma"], sort=False)
+    parts.append(members.xs("test", level="set")[["high_width", "high_picp", "score_auroc"]])
+    together = pd.concat(parts, axis=1).rename(columns={"score_auroc": "auroc"})
+    groups = together.groupby(by, sort=False)
     table = groups.mean()
     table.insert(0, "runs", groups.size())
     for name in ("train_width", "test_width", "high_width"):
@@ -258,23 +239,6 @@ def _streamflow(runs: Runs) -> Report:
     )
     section = Section("Figure 4 in numbers", pd.DataFrame(shown), [note])
     return Report(table, [section], lambda: _figures().streamflow(runs))
-
-
-def on_both_years(sets: dict[str, Intervals]) -> dict[str, float]:
-    """What is measured of a member on training and test days, and on the highest flows of these."""
-    found: dict[str, float] = {}
-    for name in ("train", "test"):
-        days = sets[name]
-        found[f"{name}_picp"] = _coverage(days)
-        found[f"{name}_width"] = float(days.width.mean())
-        found[f"{name}_nse"] = float(metrics.nse(days.point, days.y))
-        found[f"{name}_kge"] = float(metrics.kge(days.point, days.y))
-    test = sets["test"]
-    high = test.y >= np.quantile(test.y, 1 - HIGHEST)
-    found["high_width"] = float(test.width[high].mean())
-    found["high_picp"] = float(metrics.picp(test.lower[high], test.upper[high], test.y[high]))
-    found["auroc"] = float(metrics.auroc(sets["train"].width, test.width))
-    return found
 
 
 def _with_scatter(mean: float, std: float) -> str:
