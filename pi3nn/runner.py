@@ -45,6 +45,8 @@ class How:
         Show no progress.
     stop
         Training ends, as by Ctrl-C, when this file appears.
+    meanwhile
+        Called once while workers train, for what would be waited for later.
     """
 
     workers: int = 0
@@ -52,6 +54,7 @@ class How:
     force: bool = False
     quiet: bool = False
     stop: Path | None = None
+    meanwhile: Callable[[], None] | None = None
 
     @property
     def processes(self) -> int:
@@ -62,8 +65,10 @@ class How:
             raise KeyboardInterrupt
 
 
-def run(cfg: DictConfig) -> tuple[list[Member], int]:
+def run(cfg: DictConfig, meanwhile: Callable[[], None] | None = None) -> tuple[list[Member], int]:
     """Make sure that every member of a run is stored, with records for every level asked.
+
+    `meanwhile` is that of `How`.
 
     Returns
     -------
@@ -73,7 +78,7 @@ def run(cfg: DictConfig) -> tuple[list[Member], int]:
     members = plan.members(cfg)
     check_device(cfg.device)
     levels = {member.key: list(cfg.levels) for member in members}
-    how = How(cfg.workers, cfg.memory, cfg.force)
+    how = How(cfg.workers, cfg.memory, cfg.force, meanwhile=meanwhile)
     return members, ensure(members, Store(cfg.store), levels, how)
 
 
@@ -249,6 +254,8 @@ def _train_in_processes(
                 ]
             finally:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            if how.meanwhile:
+                how.meanwhile()
             _watch(futures, events, how, progress, note)
         except BaseException:
             stopped.set()

@@ -150,6 +150,11 @@ def _keep_traceback(error: Exception, folder: Path) -> None:
         (folder / "error.txt").write_text("".join(traceback.format_exception(error)))
 
 
+def _load_figures() -> None:
+    """matplotlib takes half a second to load, of which nothing is seen while workers train."""
+    from pi3nn.paper import figures  # noqa: F401
+
+
 def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool = False) -> None:
     """One job: check, run, and write table and figure into `folder`; or only say what it would do."""
     from omegaconf import DictConfig
@@ -167,7 +172,7 @@ def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool 
         return
     if cfg.save_model:
         export.check(plan.members(cfg))
-    members, trained = runner.run(cfg)
+    members, trained = runner.run(cfg, None if in_sweep else _load_figures)
     store, levels = Store(cfg.store), list(cfg.levels)
     run = summary.Run([m.key for m in members], levels, cfg.unit.value, trained)
     summary.write(store, run, folder, in_sweep)
