@@ -108,8 +108,10 @@ class Store:
         """
         folder = self.root / key
         with _clear_errors(self.root):
-            _replace(folder / "predictions.npz", lambda path: _write_arrays(path, predictions))
-            _replace(folder / "records.json", lambda path: _write_text(path, json.dumps(result)))
+            replace_file(folder / "predictions.npz", lambda path: _write_arrays(path, predictions))
+            replace_file(
+                folder / "records.json", lambda path: _write_text(path, json.dumps(result))
+            )
 
     def config(self, key: str) -> dict[str, Any]:
         text = (self.root / key / "config.yaml").read_text()
@@ -199,7 +201,8 @@ def _temporary_name(name: str) -> str:
     return f"{_TEMPORARY}{name}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
-def _replace(place: Path, write: Callable[[Path], None]) -> None:
+def replace_file(place: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` make a file and put it in its place: whole, or not at all."""
     temporary = place.with_name(_temporary_name(place.name))
     try:
         write(temporary)

@@ -40,6 +40,16 @@ def table(stores: Sequence[Store], filters: Sequence[str] = ()) -> pd.DataFrame:
     return records.reindex(columns=[*COLUMNS, *swept_columns(records)])
 
 
+def of_members(store: Store, keys: Sequence[str], levels: Sequence[float]) -> pd.DataFrame:
+    """Records of some members at some levels, from member to member in the order given."""
+    order = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    records = pd.DataFrame(store.rows(order))
+    records = records[records["gamma"].isin(list(levels))]
+    places = pd.DataFrame({"key": records["key"].map(order), "gamma": records["gamma"]})
+    records = records.loc[places.sort_values(["key", "gamma"], kind="stable").index]
+    return records.reset_index(drop=True)
+
+
 def _filtered(records: pd.DataFrame, text: str, stores: Sequence[Store]) -> pd.DataFrame:
     key, equals, values = text.partition("=")
     if not equals:

@@ -2,7 +2,7 @@
 
 A shard is one experiment, data set, method and protocol: the overrides of one ordinary ``pi3nn-run``.
 Its results are files in ``<folder>/records/<protocol>/`` (``folder``: ``results/paper``), from which
-alone tables, figures and the report are made (`pi3nn.paper.exported` writes and reads them):
+alone tables, figures and the report are made (`pi3nn.paper.export` writes them):
 
 ``<experiment>-<dataset>-<method>.csv.gz``
     One row per member, level and evaluation set, in the order of the plan; floats have 7 significant
@@ -36,7 +36,20 @@ A shard whose CSV is there is done, with or without the store it came from.
 
 from __future__ import annotations
 
+import functools
+import json
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pi3nn.errors import UserError
+from pi3nn.paper.ood.reports import REPORTS, Report
+from pi3nn.paper.ood.runs import Runs
+from pi3nn.paper.records import COLUMNS
+from pi3nn.store import Arrays
 
 PROTOCOLS = ("paper", "released")
 BUDGETS = ("full", "quick")
@@ -45,6 +58,8 @@ FOLDERS = {"full": "results/paper", "quick": "results/paper-quick"}
 SMALL = ("yacht", "boston", "energy", "concrete", "wine")
 LARGE = ("power", "kin8nm", "naval", "protein")
 SIX = ("pi3nn", "pi3nn_no_ood", "qd", "piven", "sqr", "der")
+
+SETS = ("train", "test")  # what is kept of UCI data
 
 # Beside the data sets of the paper: names of their own, with what makes them.
 OWN_NAMES = {
@@ -178,3 +193,85 @@ def _ood_shard(experiment: str, dataset: str, method: str, protocol: str, budget
 
 def _listed(numbers: list[int]) -> str:
     return "[" + ",".join(map(str, numbers)) + "]"
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def records_folder(folder: Path, protocol: str) -> Path:
+    """Where the files of a protocol's shards are."""
+    return folder / "records" / protocol
+
+
+def path(folder: Path, shard: Shard) -> Path:
+    """The table of a shard: what says that it is done."""
+    return records_folder(folder, shard.protocol) / f"{shard.name}.csv.gz"
+
+
+def uci_records(folder: Path, protocol: str) -> pd.DataFrame:
+    """Records of all UCI shards there are, one below the other; empty if there are none."""
+    tables = [read(path(folder, shard)) for shard in _there(folder, protocol, uci=True)]
+    known = [*COLUMNS, "budget"]
+    if not tables:
+        return pd.DataFrame(columns=known)
+    table = pd.concat(tables, ignore_index=True)
+    return table.reindex(columns=[*known, *(name for name in table if name not in known)])
+
+
+def ood_reports(folder: Path, protocol: str) -> dict[str, Report]:
+    """The reports of the other experiments, as ``pi3nn-run`` makes them of a store.
+
+    By the name of the experiment: ``cubic1d``, ``cubic10d``, ``streamflow``, ``flight``; by that of
+    the data set where it is not the experiment's own: ``cubic1d_heavy``, ``camels``. Those without a
+    trained member are left out.
+    """
+    reports = {}
+    for name, table in ood_tables(folder, protocol).items():
+        first = table.iloc[0]
+        prefix = records_folder(folder, protocol) / f"{first['experiment']}-{first['dataset']}"
+        runs = Runs.of(table, functools.partial(_picture, prefix))
+        if not runs.trained.empty:
+            reports[name] = REPORTS[first["experiment"]](runs)
+    return reports
+
+
+def ood_tables(folder: Path, protocol: str) -> dict[str, pd.DataFrame]:
+    """What `ood_reports` are made of: all methods of an experiment, one below the other."""
+    tables: dict[str, list[pd.DataFrame]] = {}
+    for shard in _there(folder, protocol, uci=False):
+        own = shard.dataset == shard.experiment
+        name = shard.experiment if own else shard.dataset
+        tables.setdefault(name, []).append(read(path(folder, shard)))
+    return {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()}
+
+
+def provenance(folder: Path, protocol: str) -> dict[str, Any]:
+    """The content of ``provenance.json``; empty where there is none."""
+    try:
+        text = (records_folder(folder, protocol) / "provenance.json").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def read(file: Path) -> pd.DataFrame:
+    """The table of one shard."""
+    try:
+        # A key is a name, though some consist of digits only.
+        table = pd.read_csv(file, float_precision="round_trip", dtype={"key": str})
+    except (OSError, EOFError, ValueError) as error:
+        raise UserError(
+            f"{file} can't be read ({error}): delete it, and scripts/reproduce_paper makes it again"
+        ) from error
+    return table.fillna({"reason": ""}) if "reason" in table else table.assign(reason="")
+
+
+def _there(folder: Path, protocol: str, uci: bool) -> list[Shard]:
+    shards = [shard for shard in of_paper(protocol) if (shard.experiment == "uci") == uci]
+    return [shard for shard in shards if path(folder, shard).is_file()]
+
+
+def _picture(prefix: Path, method: str) -> Arrays:
+    with np.load(f"{prefix}-{method}.npz", allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pi3nn.paper.ood.measures import Intervals, between_levels, flows, growth, intervals, measure
-from pi3nn.paper.records import COLUMNS, rounded
+from pi3nn.paper.records import COLUMNS, of_members, rounded
 from pi3nn.paper.tables import each, swept_columns
 from pi3nn.store import Arrays, Store
 
@@ -26,8 +26,7 @@ Extra = dict[str, dict[str, float]]  # of every set, what is measured beyond its
 
 def measured(store: Store, keys: Sequence[str], levels: Sequence[float]) -> pd.DataFrame:
     """The table of the given members at the given levels, in this order of members."""
-    records = pd.DataFrame(store.rows(dict.fromkeys(keys)))
-    records = records[records["gamma"].isin(list(levels))].reset_index(drop=True)
+    records = of_members(store, keys, levels)
     extra = {
         (key, gamma, name): values
         for key, gamma, found in _of_all(store, records)
@@ -35,10 +34,8 @@ def measured(store: Store, keys: Sequence[str], levels: Sequence[float]) -> pd.D
     }
     places = zip(records["key"], records["gamma"], records["set"], strict=True)
     beyond = pd.DataFrame([extra.get(place, {}) for place in places], index=records.index)
-    table = records.reindex(columns=[*COLUMNS, *swept_columns(records)]).join(beyond)
-    member = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-    order = pd.DataFrame({"key": table["key"].map(member), "gamma": table["gamma"]})
-    return rounded(table.loc[order.sort_values(["key", "gamma"], kind="stable").index])
+    columns = [*COLUMNS, *swept_columns(records)]
+    return rounded(records.reindex(columns=columns).join(beyond))
 
 
 def _of_all(store: Store, records: pd.DataFrame) -> Iterator[tuple[str, float, Extra]]:
