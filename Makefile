@@ -1,18 +1,24 @@
 # make run ARGS="..."   set up, then run pi3nn-run (the main job by default)
 # make test             set up, then the tests (minutes)
 # make test-slow        what needs longer or system packages, which it installs
+# make paper            the whole paper (hours): PROTOCOL=released, BUDGET=quick (minutes)
 # make lint, format, clean
 
 PYTHON ?= python3
 ARGS ?= experiment=uci dataset=boston
+PROTOCOL ?= paper
+BUDGET ?= full
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: run test test-slow lint format clean
+.PHONY: run paper test test-slow lint format clean
 
 run: $(VENV)/.run
 	@$(BIN)/pi3nn-run $(ARGS)
+
+paper: $(VENV)/.run
+	@$(BIN)/python scripts/reproduce_paper --protocol $(PROTOCOL) --budget $(BUDGET)
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"

@@ -36,11 +36,11 @@ def describe(members: Sequence[Member], store: Store, how: How) -> Iterator[str]
     stacks = plan.stacks(missing, how.processes, how.memory)
     workers = min(how.processes, len(stacks))
     yield f"{len(stacks)} stacks of {_range([len(stack) for stack in stacks])} on {workers} workers"
-    seconds, probed = _seconds(stacks, store)
+    seconds, probed = seconds_of(stacks, store)
     source = {0: "from past runs", len(stacks): "from a short probe"}.get(
         probed, f"from past runs, and a short probe for {probed} stacks"
     )
-    yield f"about {_readable(_end(seconds, workers))} ({source})"
+    yield f"about {readable(end(seconds, workers))} ({source})"
 
 
 def _range(sizes: list[int]) -> str:
@@ -48,14 +48,15 @@ def _range(sizes: list[int]) -> str:
     return f"{low} members" if low == high else f"{low} to {high} members"
 
 
-def _readable(seconds: float) -> str:
+def readable(seconds: float) -> str:
+    """A time for people."""
     if seconds < 90:
         return f"{math.ceil(seconds)} s"
     minutes = seconds / 60
     return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
 
 
-def _end(seconds: Sequence[float], workers: int) -> float:
+def end(seconds: Sequence[float], workers: int) -> float:
     """When the last of the stacks is done, each taken by the first worker that is free."""
     free = [0.0] * workers
     for stack in seconds:
@@ -63,10 +64,9 @@ def _end(seconds: Sequence[float], workers: int) -> float:
     return max(free)
 
 
-def _seconds(stacks: Sequence[list[Member]], store: Store) -> tuple[list[float], int]:
+def seconds_of(stacks: Sequence[list[Member]], store: Store) -> tuple[list[float], int]:
     """The time of every stack, and how many had to be probed."""
-    past = _past(store)
-    known = [_from_past(stack, past, store) for stack in stacks]
+    known = from_past(stacks, store)
     unknown = [number for number, seconds in enumerate(known) if seconds is None]
     # Stacks of one kind differ in size only: one of them is probed.
     kinds = {_similarity(stacks[number][0]): number for number in reversed(unknown)}
@@ -79,6 +79,12 @@ def _seconds(stacks: Sequence[list[Member]], store: Store) -> tuple[list[float],
 
 
 # --- past runs -----------------------------------------------------------------------------------
+
+
+def from_past(stacks: Sequence[list[Member]], store: Store) -> list[float | None]:
+    """The time of every stack, as far as stored members tell it."""
+    past = _past(store)
+    return [_from_past(stack, past, store) for stack in stacks]
 
 
 def _past(store: Store) -> Past:

@@ -74,7 +74,10 @@ def members(cfg: DictConfig) -> list[Member]:
         shared = {key: resolved[key] for key in ("experiment", "protocol", "dataset", "method")}
         shared |= {key: resolved[key] for key in ("scaling", "holdout", "calibrate")}
         shared |= {key: resolved[key] for key in ("device", "engine")}
+        # These two are left out where they are not set: older members keep their names.
         shared |= {"encoder": resolved["encoder"]} if resolved["encoder"] else {}
+        if shared["dataset"].get("limit", 0) is None:
+            del shared["dataset"]["limit"]
         retrains = method.retrains(method.Settings(**resolved["method"]))
         levels = list(cfg.levels) if retrains else [None]
         found += [

@@ -36,8 +36,10 @@ A shard whose CSV is there is done, with or without the store it came from.
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,6 +113,26 @@ def of_paper(protocol: str, budget: str = "full") -> list[Shard]:
     return [*uci, *_out_of_distribution(protocol, budget), *slow]
 
 
+def selected(protocol: str, budget: str, patterns: Sequence[str]) -> list[Shard]:
+    """The shards whose name fits one of the patterns, such as ``uci-*-pi3nn``; no pattern: all.
+
+    Raises
+    ------
+    UserError
+        If none does.
+    """
+    found = [
+        shard
+        for shard in of_paper(protocol, budget)
+        if not patterns or any(fnmatch.fnmatch(shard.name, pattern) for pattern in patterns)
+    ]
+    if not found:
+        raise UserError(
+            f"no shard of {protocol} is named {' or '.join(patterns)}: --list shows their names"
+        )
+    return found
+
+
 def _uci(
     datasets: tuple[str, ...], methods: tuple[str, ...], protocol: str, budget: str
 ) -> list[Shard]:
@@ -151,11 +173,12 @@ _QUICK_GRIDS = {
 _FIRST_SEED = {("cubic10d", "released"): 12345, ("flight", "released"): 10}
 _SEEDS = 10
 
-_QUICK_ROWS = {
-    "cubic1d": ("dataset.rows=1000",),
-    "cubic10d": ("dataset.rows=1000",),
-    "flight": ("dataset.train_rows=2000", "dataset.test_rows=2000"),
-    "streamflow": (),
+_QUICK_ROWS = {  # the released slices of flights have the size they have
+    ("cubic1d", "paper"): ("dataset.rows=1000",),
+    ("cubic1d", "released"): ("dataset.rows=1000",),
+    ("cubic10d", "paper"): ("dataset.rows=1000",),
+    ("cubic10d", "released"): ("dataset.rows=1000",),
+    ("flight", "paper"): ("dataset.train_rows=2000", "dataset.test_rows=2000"),
 }
 _QUICK_EPOCHS = {
     ("cubic10d", "qd"): 200,
@@ -184,10 +207,11 @@ def _ood_shard(experiment: str, dataset: str, method: str, protocol: str, budget
     if budget == "full":
         own = [f"seeds={_listed(seeds)}"]
         return Shard(experiment, dataset, method, protocol, budget, tuple(own), f"{_SEEDS} seeds")
-    own = [f"seeds={_listed(seeds[:1])}", *_QUICK_ROWS[experiment]]
+    rows = _QUICK_ROWS.get((experiment, protocol), ())
     epochs = _QUICK_EPOCHS.get((experiment, method))
-    own += [f"method.epochs={epochs}"] if epochs else []
-    note = "quick: one seed, fewer rows" + (", fewer epochs" if epochs else "")
+    own = [f"seeds={_listed(seeds[:1])}", *rows, *([f"method.epochs={epochs}"] if epochs else [])]
+    note = "quick: one seed" + (", fewer rows" if rows else "")
+    note += ", fewer epochs" if epochs else ""
     return Shard(experiment, dataset, method, protocol, budget, tuple(own), note)
 
 
