@@ -50,7 +50,7 @@ import pandas as pd
 from pi3nn.errors import UserError
 from pi3nn.paper.ood.reports import REPORTS, Report
 from pi3nn.paper.ood.runs import Runs
-from pi3nn.paper.records import COLUMNS
+from pi3nn.paper.records import COLUMNS, rounded
 from pi3nn.store import Arrays
 
 PROTOCOLS = ("paper", "released")
@@ -283,11 +283,12 @@ def read(file: Path) -> pd.DataFrame:
     """The table of one shard."""
     try:
         # A key is a name, though some consist of digits only.
-        table = pd.read_csv(file, float_precision="round_trip", dtype={"key": str})
+        table = pd.read_csv(file, dtype={"key": str})
     except (OSError, EOFError, ValueError) as error:
         raise UserError(
             f"{file} can't be read ({error}): delete it, and scripts/reproduce_paper makes it again"
         ) from error
+    table = rounded(table)  # pandas may read the last bit another way
     return table.fillna({"reason": ""}) if "reason" in table else table.assign(reason="")
 
 
