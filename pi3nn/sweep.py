@@ -77,6 +77,7 @@ class Job:
     members: list[Member] = field(default_factory=list)
     levels: list[float] = field(default_factory=list)
     store: str = ""
+    unit: str = ""
     failure: str = ""
 
 
@@ -102,7 +103,8 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: Explain) -> N
             config.settle_sweep(cfg, job.overrides)
             config.check(cfg)
             runner.check_device(cfg.device)
-            job.members, job.levels, job.store = plan.members(cfg), list(cfg.levels), cfg.store
+            job.members, job.levels = plan.members(cfg), list(cfg.levels)
+            job.store, job.unit = cfg.store, cfg.unit.value
             how, planning = How(cfg.workers, cfg.memory, cfg.force), cfg.plan
         except UserError as error:
             job.failure = str(error)
@@ -338,7 +340,11 @@ def _finish(jobs: list[Job], hydra: Launching) -> None:
                 job.failure = sentence(error)
     done = [
         aggregate.Part(
-            job.swept, Store(job.store), [member.key for member in job.members], job.levels
+            job.swept,
+            Store(job.store),
+            [member.key for member in job.members],
+            job.levels,
+            job.unit,
         )
         for job in jobs
         if not job.failure

@@ -16,12 +16,14 @@ METRICS = ["picp", "mpiw", "nmpiw", "rmse", "interval_score"]
 
 @dataclass(frozen=True)
 class Part:
-    """One job of a sweep: its values of the swept keys, its members, and the levels it asked for."""
+    """One job of a sweep: its values of the swept keys, its members, the levels it asked for, and
+    over what it averages."""
 
     labels: dict[str, str]
     store: Store
     keys: list[str]
     levels: list[float]
+    unit: str
 
 
 def write(parts: Sequence[Part], folder: Path) -> None:
@@ -32,7 +34,7 @@ def write(parts: Sequence[Part], folder: Path) -> None:
     ):
         return  # an experiment of the paper over its methods has tables and figures of its own
     whole = table(parts)
-    text = "\n".join(_lines(whole, swept))
+    text = "\n".join([*_lines(whole, swept), *_beside_paper(parts)])
     folder.mkdir(parents=True, exist_ok=True)
     whole.to_csv(folder / "table.csv", index=False, float_format="%.6g")
     (folder / "table.md").write_text(text + "\n", encoding="utf-8")
@@ -61,12 +63,15 @@ def table(parts: Sequence[Part]) -> pd.DataFrame:
     return frame
 
 
-def _rows(part: Part) -> list[dict[str, object]]:
+def _judged(part: Part) -> pd.DataFrame:
     records = pd.DataFrame(part.store.rows(part.keys))
     records = records[records["gamma"].isin(part.levels)]
-    judged = records[records["set"] == summary.judged_set(records)]
+    return records[records["set"] == summary.judged_set(records)]
+
+
+def _rows(part: Part) -> list[dict[str, object]]:
     rows = []
-    for gamma, group in judged.groupby("gamma"):
+    for gamma, group in _judged(part).groupby("gamma"):
         failed = int((group["status"] != "ok").sum())
         row: dict[str, object] = {**part.labels, "gamma": gamma, "members": len(group)}
         row |= {"failed": failed}
@@ -86,3 +91,29 @@ def _lines(whole: pd.DataFrame, swept: Sequence[str]) -> list[str]:
     shown["seconds"] = shown["seconds"].map("{:.1f}".format)
     over = ", ".join(swept) or "no key"
     return [f"# Sweep over {over}", "", *summary.markdown(shown)]
+
+
+def _beside_paper(parts: Sequence[Part]) -> list[str]:
+    """The rows of jobs whose numbers are printed in the paper: ours (printed) verdict."""
+    rows = []
+    for part in parts:
+        for gamma, group in _judged(part).groupby("gamma"):
+            if group["picp"].isna().all():
+                continue
+            found = summary.beside_paper(group, part.unit, float(str(gamma)))
+            cells = {
+                c.statistic: f"{c.ours:.3f} ({c.printed}) {c.verdict}" for c in found if c.printed
+            }
+            if cells:
+                rows.append({**part.labels, **cells})
+    if not rows:
+        return []
+    shown = pd.DataFrame(rows).fillna("")
+    return [
+        "",
+        "## PICP: ours (printed in the paper) verdict",
+        "",
+        *summary.markdown(shown),
+        "",
+        summary.RULE,
+    ]

@@ -18,7 +18,7 @@ _NAMES = {
     "worst": "worst",
     "width": "MPIW / range at the best",
 }
-_RULE = (
+RULE = (
     "Verdicts: ours and printed means differ by at most 0.01 + 2 standard errors of both; std, best "
     "and worst likewise (pi3nn/paper/verdicts.py)."
 )
@@ -109,26 +109,36 @@ def _shown(scenarios: pd.DataFrame) -> pd.DataFrame:
 
 
 def _statistics(rows: pd.DataFrame, unit: str, gamma: float) -> Iterator[str]:
-    first = rows.iloc[0]
     units = tables.scenarios(rows) if unit == "scenario" else rows
     if units["picp"].isna().all():
         yield "Every member failed; the records say why."
         return
-    stats = tables.statistics(units, gamma)
-    table = "table1" if first.experiment == "uci" and gamma == 0.95 else ""
-    in_paper = published.cell(table, first.method, first.dataset, "mean") is not None
-    comparisons = tables.compare(
-        stats, units, first.method if in_paper else "", first.dataset, first.protocol == "released"
-    )
+    found = beside_paper(rows, unit, gamma)
     over = f"over {len(units)} {unit}s"
     shown = pd.DataFrame(
-        [(_NAMES[c.statistic], f"{c.ours:.3f}", c.printed, c.verdict) for c in comparisons],
+        [(_NAMES[c.statistic], f"{c.ours:.3f}", c.printed, c.verdict) for c in found],
         columns=[over, "ours", "paper", "verdict"],
     )
+    in_paper = shown["paper"].any()
     yield from markdown(shown if in_paper else shown[[over, "ours"]])
     if shown["verdict"].any():
         yield ""
-        yield _RULE
+        yield RULE
+
+
+def beside_paper(rows: pd.DataFrame, unit: str, gamma: float) -> list[tables.Comparison]:
+    """The statistics of Table 1 over the records of one run, with what is printed, if anything."""
+    first = rows.iloc[0]
+    units = tables.scenarios(rows) if unit == "scenario" else rows
+    table = "table1" if first.experiment == "uci" and gamma == 0.95 else ""
+    in_paper = published.cell(table, first.method, first.dataset, "mean") is not None
+    return tables.compare(
+        tables.statistics(units, gamma),
+        units,
+        first.method if in_paper else "",
+        first.dataset,
+        first.protocol == "released",
+    )
 
 
 def markdown(table: pd.DataFrame) -> Iterator[str]:
