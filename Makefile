@@ -12,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: run paper test test-slow lint format clean
+.PHONY: run paper test test-slow system lint format clean
 
 run: $(VENV)/.run
 	@$(BIN)/pi3nn-run $(ARGS)
@@ -23,8 +23,15 @@ paper: $(VENV)/.run
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-test-slow: $(VENV)/.test
+test-slow: $(VENV)/.test system
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+# What slow tests need of the system, installed where it is missing and where that can be done.
+system:
+	@{ command -v pdflatex && command -v chromium; } >/dev/null \
+	  || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install \
+	       -qq -y --no-install-recommends texlive-latex-recommended chromium >/dev/null; } \
+	  || echo "pdflatex or chromium is missing and can't be installed: their tests are skipped"
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

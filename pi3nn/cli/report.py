@@ -1,4 +1,4 @@
-"""``pi3nn-report``: what is in the store, as one table. Never trains, never imports torch."""
+"""``pi3nn-report``: tables, pictures and reports of what was run. Never trains, never imports torch."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ examples:
   pi3nn-report records method=pi3nn hidden=100 scaling=full --output full.parquet
   pi3nn-report records gamma=0.95 --store results/runs elsewhere/runs   two stores as one
   pi3nn-report run results/uci/boston/pi3nn-paper         one page of pictures: report.html in it
+  pi3nn-report paper                                      the paper, cell by cell: results/paper/report.html
+  pi3nn-report paper elsewhere --protocol released        from other exported records, one protocol only
   pi3nn-report verify                                     check the store, clear what killed runs left
 
 A record is one member, one evaluation set and one level; docs/records.md explains its columns.
@@ -39,12 +41,12 @@ def _guarded(arguments: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pi3nn-report",
-        description="Read the store of trained members.",
+        description="Read what was run: the store of trained members, and exported records.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="records | run | verify"
+        dest="command", required=True, metavar="records | run | paper | verify"
     )
     records = commands.add_parser(
         "records", help="records as CSV, one row per member, set and level"
@@ -59,13 +61,23 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="one page with the pictures of a run, as HTML")
     run.add_argument("folder", type=Path, help="where pi3nn-run put its tables")
     run.add_argument("--output", type=Path, metavar="FILE", help="default: report.html in it")
+    paper = commands.add_parser(
+        "paper",
+        help="every table and figure of the paper beside ours, with verdicts, from exported records",
+        description="Write tables, figures, verdicts.csv, summary.md and report.html into the folder "
+        "of the records that scripts/reproduce_paper exports.",
+    )
+    paper.add_argument("folder", type=Path, nargs="?", default=Path("results/paper"),
+                       help="default: results/paper")  # fmt: skip
+    paper.add_argument("--protocol", choices=["paper", "released"],
+                       help="this one only (default: all that have records)")  # fmt: skip
     verify = commands.add_parser("verify", help="check a store, clear what killed runs left behind")
     verify.add_argument("--store", default="results/runs", help="default: results/runs")
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
-    commands = {"records": _records, "run": _page, "verify": _verify}
+    commands = {"records": _records, "run": _page, "paper": _paper, "verify": _verify}
     return commands[options.command](options)
 
 
@@ -100,6 +112,16 @@ def _page(options: argparse.Namespace) -> int:
     except OSError as error:
         raise UserError(f"can't write {output}: {error.strerror}") from error
     print(f"the pictures of {options.folder} are in {output}")
+    return 0
+
+
+def _paper(options: argparse.Namespace) -> int:
+    from pi3nn.paper import report
+
+    protocols = [options.protocol] if options.protocol else report.PROTOCOLS
+    page = report.write(options.folder, protocols)
+    print((options.folder / "summary.md").read_text(encoding="utf-8"))
+    print(f"the whole report is {page}; tables, figures and verdicts.csv are beside it")
     return 0
 
 

@@ -1,0 +1,119 @@
+"""Two figures over all UCI runs: robustness, and coverage against width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, NullLocator
+from numpy.typing import NDArray
+
+from pi3nn.paper.figures import BAND, COLOURS, INSIDE, MARKERS
+from pi3nn.paper.report.grids import QUICK, band
+from pi3nn.paper.report.source import GAMMA, METHODS, SETS, TITLES, Entry, Source
+
+
+def robustness(source: Source) -> Figure:
+    """Coverage of every setting: one panel per data set, one column of dots per method."""
+    figure, panels = _panels(source, "Coverage over all hyper-parameters and splits")
+    for ax, dataset in panels:
+        for place, method in enumerate(METHODS):
+            entry = source.entry(method, dataset)
+            if entry and entry.stats:
+                strip(ax, place, _picp(entry), method)
+            else:
+                ax.text(place, GAMMA - 0.02, "not run", rotation=90, ha="center", va="top",
+                        fontsize=7, color="grey")  # fmt: skip
+        ax.set_xticks(range(len(METHODS)), [TITLES[m] for m in METHODS], fontsize=8)
+        ax.set_xlim(-0.6, len(METHODS) - 0.4)
+    return figure
+
+
+def strip(ax: Axes, place: float, picp: NDArray[np.float64], method: str) -> Axes:
+    """One dot per run or scenario, spread sideways, and a line at their mean."""
+    aside = 0.3 * np.sin(np.arange(len(picp)) * 2.399963)  # even, and the same every time
+    _dots(ax, place + aside, picp, method)
+    ax.plot([place - 0.38, place + 0.38], [picp.mean()] * 2, color="black", lw=1.5, zorder=4)
+    return ax
+
+
+def _dots(ax: Axes, x: NDArray[np.float64], y: NDArray[np.float64], method: str) -> None:
+    colour, marker = COLOURS[method], MARKERS[method]
+    size = 11 if len(x) < 100 else 6
+    ax.scatter(x, y, s=size, alpha=0.55, lw=0, color=colour, marker=marker, zorder=3)
+
+
+def coverage_against_width(source: Source) -> Figure:
+    """Every run or scenario by its width and its coverage; best is the line, far to the left."""
+    figure, panels = _panels(source, "Coverage against width")
+    for ax, dataset in panels:
+        own = {m: e for m in METHODS if (e := source.entry(m, dataset)) and e.stats}
+        for method, entry in own.items():
+            cloud(ax, entry, method)
+        if own:
+            _log_scale(ax)
+        else:
+            ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", color="grey")
+            ax.set_xticks([])
+    figure.axes[-2].set_xlabel("mean width over the range of the target (log scale)", fontsize=10)
+    shown = [
+        Line2D([], [], ls="none", marker=MARKERS[m], color=COLOURS[m], ms=5, label=TITLES[m])
+        for m in METHODS
+    ]
+    figure.legend(handles=shown, loc="outside lower center", ncols=5, fontsize=9, frameon=False)
+    return figure
+
+
+def _log_scale(ax: Axes) -> None:
+    ax.set_xscale("log")
+    low, high = ax.get_xlim()
+    decades = [tick for tick in _TICKS if low <= tick <= high]
+    ticks = decades if len(decades) < 7 else [t for t in decades if f"{t:e}".startswith("1.")]
+    ax.xaxis.set_major_locator(FixedLocator(ticks))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=8)
+
+
+_TICKS = [float(f"{digit}e{power}") for power in range(-4, 6) for digit in (1, 2, 3, 5)]
+
+
+def cloud(ax: Axes, entry: Entry, method: str) -> Axes:
+    """The runs or scenarios of one method; crossed intervals have no width to show."""
+    units = entry.units.dropna(subset=["picp", "nmpiw"])
+    units = units[units["nmpiw"] > 0]
+    _dots(ax, units["nmpiw"].to_numpy(dtype=float), units["picp"].to_numpy(dtype=float), method)
+    return ax
+
+
+def _picp(entry: Entry) -> NDArray[np.float64]:
+    return entry.units["picp"].dropna().to_numpy(dtype=float)
+
+
+def _panels(source: Source, title: str) -> tuple[Figure, Iterator[tuple[Axes, str]]]:
+    """Nine panels with the band in which the coverage of right intervals falls."""
+    figure, axes = plt.subplots(3, 3, figsize=(10, 8.6), sharey=True, layout="constrained")
+    note = f"\n{QUICK.partition('.')[0]}" if source.quick else ""
+    figure.suptitle(
+        f"{title}, protocol {source.protocol}; blue: 95 % of test sets, if the intervals are right{note}",
+        fontsize=11,
+    )
+
+    lowest = min((_picp(e).min() for e in source.uci.values() if e.stats), default=0.8)
+    axes[0, 0].set_ylim(min(0.8, float(lowest) - 0.03), 1.01)
+    figure.supylabel(f"PICP on test rows, per {source.unit}", fontsize=10)
+
+    def prepared() -> Iterator[tuple[Axes, str]]:
+        for ax, dataset in zip(axes.flat, SETS, strict=True):
+            own = [e for m in METHODS if (e := source.entry(m, dataset))]
+            ax.set_title(f"{dataset}, {own[0].rows} test rows" if own else dataset, fontsize=10)
+            ax.axhline(GAMMA, color=INSIDE, lw=1, zorder=1)
+            if own:
+                ax.axhspan(*band(own[0].rows), color=BAND, alpha=0.45, lw=0, zorder=0)
+            ax.tick_params(labelsize=8)
+            yield ax, dataset
+
+    return figure, prepared()
