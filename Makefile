@@ -2,6 +2,7 @@
 # make test             set up, then the tests (minutes)
 # make test-slow        what needs longer or system packages, which it installs
 # make paper            the whole paper (hours): PROTOCOL=released, BUDGET=quick (minutes)
+# make docs             the documentation as a site: build/site/index.html
 # make lint, format, clean
 
 PYTHON ?= python3
@@ -12,7 +13,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml constraints.txt
 
+<<<<<<< ours
 .PHONY: run paper test test-slow system lint format clean
+=======
+.PHONY: run paper test test-slow docs lint format clean
+>>>>>>> theirs
 
 run: $(VENV)/.run
 	@$(BIN)/pi3nn-run $(ARGS)
@@ -26,12 +31,17 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test system
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
+<<<<<<< ours
 # What slow tests need of the system, installed where it is missing and where that can be done.
 system:
 	@{ command -v pdflatex && command -v chromium; } >/dev/null \
 	  || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install \
 	       -qq -y --no-install-recommends texlive-latex-recommended chromium >/dev/null; } \
 	  || echo "pdflatex or chromium is missing and can't be installed: their tests are skipped"
+=======
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --quiet --strict
+>>>>>>> theirs
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -61,4 +71,8 @@ $(VENV)/.test: $(VENV)/.run
 
 $(VENV)/.lint: $(VENV)/.run
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,lint]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.run
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	@touch $@
