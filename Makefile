@@ -13,11 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml constraints.txt
 
-<<<<<<< ours
-.PHONY: run paper test test-slow system lint format clean
-=======
-.PHONY: run paper test test-slow docs lint format clean
->>>>>>> theirs
+.PHONY: run paper test test-slow system docs lint format clean
 
 run: $(VENV)/.run
 	@$(BIN)/pi3nn-run $(ARGS)
@@ -31,17 +27,15 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test system
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
-<<<<<<< ours
 # What slow tests need of the system, installed where it is missing and where that can be done.
 system:
 	@{ command -v pdflatex && command -v chromium; } >/dev/null \
 	  || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install \
 	       -qq -y --no-install-recommends texlive-latex-recommended chromium >/dev/null; } \
 	  || echo "pdflatex or chromium is missing and can't be installed: their tests are skipped"
-=======
+
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --quiet --strict
->>>>>>> theirs
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
