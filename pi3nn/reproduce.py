@@ -143,5 +143,5 @@ def _whole(
     left = sum(len(stack) for own in stacks for stack in own)
     line = f"{len(good)} shards, {members} members, {left} to train"
     if total:
-        line += f", about {forecast.readable(total)}"
+        line += f", about {forecast.readable(total)} (less where training stops early)"
     return line + (f"; no time is known for {unknown} shards" if unknown else "")

@@ -93,7 +93,11 @@ def _train(left: Sequence[Shard], options: argparse.Namespace, folder: Path) -> 
 
 
 def _end(folder: Path, failed: Sequence[str]) -> int:
-    print(f"records are in {folder / 'records'}")
+    """Build the report of all there is, and say what failed."""
+    if any((folder / "records").rglob("*.csv.gz")):
+        from pi3nn.paper import report
+
+        print(f"the report is {report.write(folder)}, made of {folder / 'records'}")
     if failed:
         names = ", ".join(failed)
         return _say(f"{len(failed)} shards failed: {names}; start it again to try them again", 1)

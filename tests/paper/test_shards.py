@@ -16,7 +16,7 @@ import pytest
 from pi3nn import config, plan, reproduce, runner
 from pi3nn.cli import reproduce as command
 from pi3nn.errors import UserError
-from pi3nn.paper import export, shards
+from pi3nn.paper import export, report, shards
 from pi3nn.paper.ood.reports import REPORTS, Report
 from pi3nn.paper.ood.runs import Runs
 from pi3nn.paper.shards import Shard
@@ -268,10 +268,11 @@ def test_nothing_exported_is_no_mistake_and_a_broken_file_is_told(tmp_path: Path
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> list[Shard]:
-    """Three shards instead of all; the second can't be run."""
+    """Three shards instead of all; the second can't be run. No report: that takes seconds."""
     broken = replace(YACHT, dataset="boston", own=("dataset.leak_other_target=true", *YACHT.own))
     found = [replace(YACHT, method="linear", own=("splits=[1]",)), broken, YACHT]
     monkeypatch.setattr(shards, "of_paper", lambda *_: found)
+    monkeypatch.setattr(report, "write", lambda folder: folder / "report.html")
     return found
 
 
@@ -356,7 +357,10 @@ def test_a_quick_run_says_so_in_every_file(
     origin = shards.provenance(folder, "paper")
     assert origin["budget"] == "quick"
     assert origin["shards"]["uci-yacht-pi3nn"]["note"].startswith("quick: 2 splits, 2 seeds")
-    assert "of paper, quick: 0 are in" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "of paper, quick: 0 are in" in said
+    assert f"the report is {folder / 'report.html'}" in said
+    assert "quick" in (folder / "report.html").read_text(encoding="utf-8").lower()
 
 
 # --- rows of a UCI set ---------------------------------------------------------------------------
