@@ -45,25 +45,35 @@ class Dropout:
             if not 0 <= rate < 1:
                 raise ValueError(f"dropout must be at least 0 and less than 1, not {rate}")
         dropped = [min(round(rate * 2**16), 2**16 - 1) for rate in rates]
-        self._dropped = torch.tensor(dropped, device=like.device)
+        self.dropped = torch.tensor(dropped, device=like.device)
+        """`(M,)`: rates in steps of 2^-16."""
         self._keys = Stream([_keys(source) for source in sources], like.device)
+        self.masks = like.new_empty(len(rates), *shape)
+        """Those that were made last."""
         self._kernel = kernel
-        self._masks = like.new_empty(len(rates), *shape)
 
     def next(self) -> Tensor:
-        """The masks of the next step. Later ones may overwrite them."""
-        keys, masks = self._keys.next(), self._masks
+        """The masks of the next step. Later ones overwrite them."""
+        keys = self._keys.next()
         if self._kernel:
-            self._kernel.masks(keys, self._dropped, masks)
+            self._kernel.masks(keys, self.dropped, self.masks)
         else:
-            _hash_masks(keys, self._dropped, masks)
-        return masks
+            _hash_masks(keys, self.dropped, self.masks)
+        return self.masks
+
+    def ahead(self, most: int) -> Tensor:
+        """The keys of the steps that come next, up to `most` of them: `(K, M, 2)`."""
+        return self._keys.ahead(most)
+
+    def skip(self, steps: int) -> None:
+        """So many of the keys that were looked at ahead have been used."""
+        self._keys.skip(steps)
 
     def select(self, members: Sequence[int]) -> None:
         """Keep these members only."""
         self._keys.select(members)
-        self._dropped = self._dropped[list(members)]
-        self._masks = self._masks[: len(members)]
+        self.dropped = self.dropped[list(members)]
+        self.masks = self.masks[: len(members)]
 
 
 def _keys(source: torch.Generator) -> Iterator[Tensor]:

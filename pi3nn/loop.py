@@ -9,7 +9,7 @@ from torch import Tensor
 from pi3nn.batches import Batch, FullBatch, MiniBatches, Rows, Stream, generator, uniform_numbers
 from pi3nn.dropout import Dropout
 from pi3nn.losses import Info, Loss
-from pi3nn.native import FusedLoss, Given
+from pi3nn.native import Ahead, FusedLoss, Given
 from pi3nn.nets import StackedMLP, with_column
 from pi3nn.optim import Descent, Recipe, per_member
 
@@ -17,7 +17,8 @@ MOST_STEPS, UNSEEN_FLOPS = 64, 10**9
 """At most so many steps, and operations (some 15 ms), go by before Ctrl-C and progress are looked at."""
 
 Column = Callable[[Info], Tensor]
-"""The last input of every row, `(M, K, B)` or what broadcasts to it; all rows are passed K times."""
+"""The last input of every row, `(M, K, B)` or what broadcasts to it; all rows are passed K times. It
+is made of `info.uniform` and constants only."""
 
 
 @dataclass
@@ -80,7 +81,7 @@ class Loop:
         self.limits = self._limits(self.feed.steps_per_epoch)
         self.total = sum(dict(zip(slots, self.limits, strict=True)).values())
         self.descent = Descent(recipe, net, slots, self.feed.steps_per_epoch)
-        self.masks = self._masks(seeds)
+        self.dropout = self._dropout(seeds)
         self.uniform = self._uniform(seeds, uniforms, "uniforms", self.feed.rows)
         self.held = FullBatch(validation, slots) if validation else None
         if self.held:
@@ -101,7 +102,7 @@ class Loop:
         assert steps is not None
         return [steps if isinstance(steps, int) else int(steps[m]) for m in self.slots]
 
-    def _masks(self, seeds: Sequence[int]) -> Dropout | None:
+    def _dropout(self, seeds: Sequence[int]) -> Dropout | None:
         rates = per_member(self.recipe.dropout, self.net, self.slots).flatten().tolist()
         if not any(rates):
             return None
@@ -144,7 +145,7 @@ class Loop:
 
     def _in_a_row(self) -> int:
         """How many steps need nothing from Python in between."""
-        if not self.fused or self.column or self.masks or self.uniform:
+        if not self.fused:
             return 1
         start = self.recipe.stop_from
         unwatched = self.limits if start is None else [*self.limits, start]
@@ -154,14 +155,20 @@ class Loop:
         """Up to `most` steps in one call of the kernel."""
         batch, steps = self.feed.ahead(most)
         x, y, weights = batch.source
+        ahead = self._ahead(steps, y if batch.index is None else batch.index)
+        steps = len(ahead.factors)
         if fused.moves:
             self.state[fused.state[0]] = self.state[fused.state[0]].clone()
-        given = Given(x, batch.index, rows=self.feed.used)
+        mask = self.dropout.masks[:, 0] if self.dropout else None
+        column = None if ahead.column is None else ahead.column[0]
+        given = Given(x, batch.index, mask, column, self.feed.used)
         made, self.value, moved, update = self.descent.follow(
-            self.work, fused, (given, y, weights), self.state, self.t, steps
+            self.work, fused, (given, y, weights), ahead, self.state, self.t
         )
         self.t += made
-        self.feed.skip(min(made + 1, steps))
+        for part in (self.feed, self.uniform, self.dropout):
+            if part is not None:
+                part.skip(min(made + 1, steps))
         if made == steps:
             self._finish()
             return
@@ -170,10 +177,32 @@ class Loop:
             self.state[fused.state[0]] = moved
         self._conclude(update, False, before)
 
+    def _ahead(self, most: int, rows: Tensor) -> Ahead:
+        """What comes with the next steps, up to `most`, for `rows (M, B)` of each."""
+        uniform = self.uniform.ahead(most) if self.uniform else None
+        keys = self.dropout.ahead(most) if self.dropout else None
+        steps = min([most, *(len(draws) for draws in (uniform, keys) if draws is not None)])
+        uniform = None if uniform is None else uniform[:steps]
+        column = None
+        if self.column:
+            # Steps as if they were members: a column is made of the uniform numbers of its row.
+            flat = None if uniform is None else uniform.flatten(0, 1)
+            of_all = self.column(Info(self.t, self.value, flat, self.state))
+            members, height = rows.shape
+            of_all = of_all.expand(steps * members, -1, height)
+            column = of_all.view(steps, members, -1, height)
+        return Ahead(
+            self.descent.factors(self.t, steps),
+            uniform,
+            column,
+            None if keys is None else keys[:steps],
+            self.dropout.dropped if self.dropout else None,
+        )
+
     def _gradient(self) -> Tensor:
         """Leave the gradient of the next rows in `work.grad`; their loss `(M,)`."""
         batch = self.feed.next()
-        masks = self.masks.next().unbind(1) if self.masks else None
+        masks = self.dropout.next().unbind(1) if self.dropout else None
         uniform = self.uniform.next() if self.uniform else None
         if self.fused:
             return self._fused(self.fused, batch, masks, uniform)
@@ -295,7 +324,7 @@ class Loop:
         for part in (
             self.feed,
             self.descent,
-            self.masks,
+            self.dropout,
             self.uniform,
             self.held,
         ):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pi3nn.batches import Rule
-from pi3nn.native import FusedLoss, Given, Step
+from pi3nn.native import Ahead, FusedLoss, Given, Step
 from pi3nn.nets import Number, StackedMLP
 
 TABLE_STEPS = 256
@@ -262,19 +262,19 @@ class Descent:
         net: StackedMLP,
         fused: FusedLoss,
         batch: tuple[Given, Tensor, Tensor],
+        ahead: Ahead,
         state: Mapping[str, Tensor],
         step: int,
-        steps: int,
     ) -> tuple[int, Tensor, Tensor, Tensor]:
-        """Make several steps in a row; what `Kernel.follow` returns, and the last update.
-
-        `in_a_row` says how many there may be.
-        """
+        """Make several steps in a row; what `Kernel.follow` returns, and the last update."""
         assert net.kernel is not None
-        each = [self._optimiser.factors(t) for t in range(step, step + steps)]
-        factors = torch.tensor(each, dtype=torch.float64)
-        done = net.kernel.follow(fused, *batch, self._at(net, step), factors, state)
+        done = net.kernel.follow(fused, *batch, self._at(net, step), ahead, state)
         return *done, self._optimiser.buffer
+
+    def factors(self, step: int, steps: int) -> Tensor:
+        """Those of the optimiser for the steps from `step` on: `(steps, 2)`, in float64."""
+        each = [self._optimiser.factors(t) for t in range(step, step + steps)]
+        return torch.tensor(each, dtype=torch.float64)
 
     @staticmethod
     def in_a_row(step: int) -> int:

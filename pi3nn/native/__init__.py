@@ -114,6 +114,22 @@ class Given:
     """B, where index, masks and column have more rows than are to be computed."""
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """What comes with each of K steps in a row, beside the rows."""
+
+    factors: Tensor
+    """`(K, 2)` float64: correction and eps, see `Step.at`."""
+    uniform: Tensor | None = None
+    """`(K, M, B)` or `(K, M, B, 1)`: quantiles that were drawn."""
+    column: Tensor | None = None
+    """`(K, M, passes, B)` of any strides: the last input."""
+    keys: Tensor | None = None
+    """`(K, M, 2)` int64: dropout, see `Kernel.masks`."""
+    dropped: Tensor | None = None
+    """`(M,)` int64"""
+
+
 class Kernel:
     """The fused operator for networks `params (M, P)` of one shape and type."""
 
@@ -190,7 +206,7 @@ class Kernel:
         y: Tensor,
         weights: Tensor,
         step: "Step",
-        factors: Tensor,
+        ahead: Ahead,
         state: Mapping[str, Tensor],
     ) -> tuple[int, Tensor, Tensor]:
         """Make several steps in a row: `learn`, `optimise`, subtract the update.
@@ -198,12 +214,11 @@ class Kernel:
         Parameters
         ----------
         given : Given
-            Of the first step. In memory, its index is followed by those of the other steps.
+            Of the first step. In memory, its index is followed by those of the other steps; its
+            masks are overwritten, its column is that of `ahead`.
         step : Step
             As `Step.at` left it for the first step; the rates of one step lie beside those of the
             next.
-        factors : Tensor (K, 2), float64
-            Correction and eps (see `Step.at`) of each of the K steps.
         state : mapping
             As of `learn`. Changed in place where the loss moves it.
 
@@ -214,17 +229,28 @@ class Kernel:
             of the step after those, whose update must not be made: the update is in `step`, the
             parameters and the state are as before it.
         """
-        params, grad = step.params, step.grad
-        values = self._aim(fused, params, given, y, weights, grad, None, state)
-        if factors.dtype != torch.float64 or factors.shape[1:] != (2,):
-            raise ValueError(f"factors must be float64 (K, 2), not {factors.dtype} {factors.shape}")
-        index = given.index
+        params, grad, uniform = step.params, step.grad, ahead.uniform
+        first = None if uniform is None else uniform[0]
+        values = self._aim(fused, params, given, y, weights, grad, first, state)
+        steps, members = len(ahead.factors), params.shape[0]
+        _expect_numbers(ahead.factors, torch.float64, (steps, 2))
         course = Course(
-            steps=len(factors),
-            index_step=0 if index is None else index.numel(),
+            steps=steps,
+            index_step=0 if given.index is None else given.index.numel(),
             moves=fused.moves,
-            factors=factors.data_ptr(),
+            factors=ahead.factors.data_ptr(),
         )
+        if uniform is not None:
+            self._expect(uniform, (steps, *uniform.shape[1:]))
+            course.uniform_step = uniform[0].numel()
+        if ahead.column is not None:
+            if given.column is None or ahead.column.shape != (steps, *given.column.shape):
+                raise ValueError(f"column must be (K, M, passes, B), not {ahead.column.shape}")
+            course.column_step = ahead.column.stride(0)
+        if ahead.keys is not None and ahead.dropped is not None:
+            _expect_numbers(ahead.keys, torch.int64, (steps, members, 2))
+            _expect_numbers(ahead.dropped, torch.int64, (members,))
+            course.keys, course.dropped = ahead.keys.data_ptr(), ahead.dropped.data_ptr()
         made = self._follow(ctypes.addressof(course), self._task_at, self._loss_at, step.address)
         _check(made < 0)
         return int(made), values[0], values[1]
@@ -278,9 +304,8 @@ class Kernel:
         """
         members = masks.shape[0]
         self._expect(masks, masks.shape)
-        for given, shape in ((keys, (members, 2)), (dropped, (members,))):
-            if given.dtype != torch.int64 or given.shape != shape or not given.is_contiguous():
-                raise ValueError(f"expected contiguous int64 {shape}, found {given.shape}")
+        _expect_numbers(keys, torch.int64, (members, 2))
+        _expect_numbers(dropped, torch.int64, (members,))
         count = masks.numel() // members
         self._masks(keys.data_ptr(), dropped.data_ptr(), members, count, masks.data_ptr())
 
@@ -319,12 +344,16 @@ class Kernel:
             task.column_stride[0:3] = column.stride()
 
     def _expect(self, values: Tensor, shape: Sequence[int]) -> None:
-        # The kernel reads memory as it is told: no mistake may reach it.
-        if values.shape != shape or values.dtype != self.dtype or not values.is_contiguous():
-            raise ValueError(
-                f"expected contiguous {self.dtype} {tuple(shape)}, "
-                f"found {values.dtype} {tuple(values.shape)} of strides {values.stride()}"
-            )
+        _expect_numbers(values, self.dtype, shape)
+
+
+def _expect_numbers(values: Tensor, dtype: torch.dtype, shape: Sequence[int]) -> None:
+    # The kernel reads memory as it is told: no mistake may reach it.
+    if values.shape != shape or values.dtype != dtype or not values.is_contiguous():
+        raise ValueError(
+            f"expected contiguous {dtype} {tuple(shape)}, "
+            f"found {values.dtype} {tuple(values.shape)} of strides {values.stride()}"
+        )
 
 
 _NUMBERS = {kind: number for number, kind in enumerate(KINDS)}

@@ -83,7 +83,10 @@ class Rule(ctypes.Structure):
 class Course(ctypes.Structure):
     """`Course` of kernel.cpp."""
 
-    _fields_ = _fields(steps="i", index_step="i", moves="i", factors="p")
+    _fields_ = _fields(
+        **dict.fromkeys(("steps", "index_step", "uniform_step", "column_step", "moves"), "i"),
+        **dict.fromkeys(("factors", "keys", "dropped"), "p"),
+    )
 
 
 def library(real: str) -> ctypes.CDLL:

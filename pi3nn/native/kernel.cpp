@@ -514,9 +514,11 @@ struct Rule {
 // Steps in a row. Mirrored field by field in build.py.
 struct Course {
   int64_t steps;
-  int64_t index_step;       // from the index of one step to that of the next
+  int64_t index_step, uniform_step, column_step;  // from the numbers of one step to those of the next
   int64_t moves;            // whether what a loss leaves as `next` is its state[0] from then on
   const double* factors;    // (steps, 2): `correction` and `eps` of a Rule
+  const int64_t *keys;      // (steps, M, 2), or null where nothing is dropped
+  const int64_t *dropped;   // (M,), as for pi3nn_masks, which fills the masks of the Task
 };
 
 namespace {
@@ -585,23 +587,6 @@ template <class T> int64_t optimise(const Rule& k, T* loss) {
   return bad;
 }
 
-// Learn and optimise, step by step, with the rates of one step beside those of the next. Ends before
-// the update of a step after which a member would not be sound; returns the number of updates made.
-template <class T> int64_t follow(const Course& c, Task t, const Loss& l, Rule k, T* loss) {
-  T* const params = static_cast<T*>(const_cast<void*>(k.params));
-  const T* const update = static_cast<const T*>(k.update);
-  for (int64_t step = 0; step < c.steps; ++step) {
-    k.correction = c.factors[2 * step], k.eps = c.factors[2 * step + 1];
-    learn<T>(t, l, static_cast<T*>(k.grad));
-    if (optimise<T>(k, loss)) return step;
-    for (int64_t i = 0; i < k.members * k.columns; ++i) params[i] -= update[i];
-    if (c.moves) std::memcpy(const_cast<void*>(l.state[0]), l.next, t.members * sizeof(T));
-    if (t.index) t.index += c.index_step;
-    k.rate += 1;
-  }
-  return c.steps;
-}
-
 // The dropout masks of one member, see dropout.py: a word decides on two places, half a mask apart.
 template <class T>
 void hash_masks(uint32_t key, uint32_t second, uint32_t dropped, int64_t count, T* out) {
@@ -620,6 +605,35 @@ void hash_masks(uint32_t key, uint32_t second, uint32_t dropped, int64_t count, 
     other[i] = word >> 16 >= dropped ? scale : T(0);
   }
   if (half > count / 2) out[half - 1] = (hashed(uint32_t(half - 1)) & 0xffff) >= dropped ? scale : T(0);
+}
+
+template <class T>
+void hash_masks(const int64_t* keys, const int64_t* dropped, int64_t members, int64_t count, T* out) {
+  for (int64_t m = 0; m < members; ++m)
+    hash_masks<T>(uint32_t(keys[2 * m]), uint32_t(keys[2 * m + 1]), uint32_t(dropped[m]), count,
+                  out + m * count);
+}
+
+// Learn and optimise, step by step, with the rates of one step beside those of the next. Ends before
+// the update of a step after which a member would not be sound; returns the number of updates made.
+template <class T> int64_t follow(const Course& c, Task t, Loss l, Rule k, T* loss) {
+  T* const params = static_cast<T*>(const_cast<void*>(k.params));
+  const T* const update = static_cast<const T*>(k.update);
+  for (int64_t step = 0; step < c.steps; ++step) {
+    k.correction = c.factors[2 * step], k.eps = c.factors[2 * step + 1];
+    if (c.keys)
+      hash_masks<T>(c.keys + step * 2 * t.members, c.dropped, t.members, t.masks_stride * t.hidden,
+                    static_cast<T*>(const_cast<void*>(t.masks)));
+    learn<T>(t, l, static_cast<T*>(k.grad));
+    if (optimise<T>(k, loss)) return step;
+    for (int64_t i = 0; i < k.members * k.columns; ++i) params[i] -= update[i];
+    if (c.moves) std::memcpy(const_cast<void*>(l.state[0]), l.next, t.members * sizeof(T));
+    if (t.index) t.index += c.index_step;
+    if (l.uniform) l.uniform = static_cast<const T*>(l.uniform) + c.uniform_step;
+    if (t.column) t.column = static_cast<const T*>(t.column) + c.column_step;
+    k.rate += 1;
+  }
+  return c.steps;
 }
 
 }  // namespace
@@ -664,9 +678,7 @@ PUBLIC int64_t pi3nn_follow(const Course* c, const Task* t, const Loss* l, const
 
 PUBLIC int64_t pi3nn_masks(const int64_t* keys, const int64_t* dropped, int64_t members,
                            int64_t count, REAL* out) {
-  for (int64_t m = 0; m < members; ++m)
-    hash_masks<REAL>(uint32_t(keys[2 * m]), uint32_t(keys[2 * m + 1]), uint32_t(dropped[m]), count,
-                     out + m * count);
+  hash_masks<REAL>(keys, dropped, members, count, out);
   return 0;
 }
 }

@@ -10,7 +10,7 @@ from torch import Tensor
 from pi3nn import loop
 from pi3nn.batches import Rows, generator
 from pi3nn.losses import KnownLoss, MeanSquare
-from pi3nn.methods import der, piven, qd
+from pi3nn.methods import der, piven, qd, sqr
 from pi3nn.nets import Init, Shape, StackedMLP, initialise, one_thread
 from pi3nn.optim import Descent, Recipe
 from pi3nn.training import Outcome, train
@@ -24,6 +24,12 @@ LOSSES: dict[str, tuple[int, KnownLoss | MeanSquare, dict[str, float]]] = {
     "qd": (2, qd.METHOD.known_loss(0.95, "sqrt_n"), STATE),
     "piven": (3, piven.METHOD.known_loss(0.95, "sqrt_n"), STATE),
     "der": (4, der.LOSS, EVIDENTIAL),
+    "sqr, drawn": (1, sqr.known_loss(None), {}),
+    "sqr, pair": (1, sqr.known_loss(0.025), {}),
+}
+COLUMNS: dict[str, Any] = {
+    "sqr, drawn": sqr.drawn_column,
+    "sqr, pair": lambda info: torch.tensor([[[-5.7], [5.7]]]),
 }
 
 
@@ -35,14 +41,25 @@ def single_thread() -> Iterator[None]:
 
 def trained(name: str, **changes: Any) -> tuple[Tensor, Outcome]:
     outputs, loss, constants = LOSSES[name]
-    net = StackedMLP(Shape(INPUTS, 21, outputs=outputs), MEMBERS, engine="native")
+    column = COLUMNS.get(name)
+    shape = Shape(INPUTS + (column is not None), 21, outputs=outputs)
+    net = StackedMLP(shape, MEMBERS, engine="native")
     initialise(net, Init(), [generator(m, "init") for m in range(MEMBERS)])
     x = torch.randn(MEMBERS, N, INPUTS, generator=generator(1, "rows"))
     settings = {"learning_rate": 0.01, "steps": LIMITS, "l1": 0.001, "l2": 0.01}
     recipe = Recipe(**(settings | {"penalised": ("hidden0",)} | changes))
     state = {key: torch.full((MEMBERS,), value) for key, value in constants.items()}
     generators = [generator(m, "batches") for m in range(MEMBERS)]
-    outcome = train(net, Rows(x, x.sum(dim=2).sin()), loss, recipe, generators, state=state)
+    outcome = train(
+        net,
+        Rows(x, x.sum(dim=2).sin()),
+        loss,
+        recipe,
+        generators,
+        state=state,
+        column=column,
+        uniforms=int(name == "sqr, drawn"),
+    )
     return net.flat.clone(), outcome
 
 
@@ -87,6 +104,17 @@ def test_steps_in_a_row_are_steps_one_by_one(
     )
     assert outcome.steps == LIMITS
     assert 5 <= courses <= 25
+
+
+@pytest.mark.parametrize("name", ["mean square", "sqr, drawn"])
+@pytest.mark.parametrize("batch", [None, 16])
+def test_each_step_of_a_row_drops_other_units(
+    name: str, batch: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = torch.tensor([0.1, 0.0, 0.5, 0.3], dtype=torch.float64)
+    outcome, courses = assert_equal_one_by_one(name, monkeypatch, batch=batch, dropout=rates)
+    assert courses
+    assert outcome.steps == LIMITS
 
 
 @pytest.mark.parametrize("name", ["mean square", "der"])
