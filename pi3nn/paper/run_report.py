@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import io
 import json
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from pi3nn import metrics
 from pi3nn.errors import UserError
-from pi3nn.paper import summary
+from pi3nn.paper import html_page, summary
 from pi3nn.store import Store
 
 Array = NDArray[np.float64]
@@ -56,17 +55,12 @@ def page(folder: Path) -> str:
     title = f"{first['dataset']}, {first['method']}, protocol {first['protocol']}"
     shown = records[(records["status"] == "ok") & records["gamma"].isin(left["levels"])]
     figures = _figures(store, shown, left["reliability"]) if len(shown) else []
-    body = "".join(
-        f'<figure><img alt="{html.escape(name)}" src="data:image/png;base64,{picture}">'
-        f"<figcaption>{html.escape(name)}</figcaption></figure>\n"
-        for name, picture in figures
-    )
+    body = "".join(html_page.picture(png, name) for name, png in figures)
     table = folder / "table.md"
     told = html.escape(table.read_text(encoding="utf-8")) if table.is_file() else ""
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}'
-        f"</title><style>{_STYLE}</style></head>\n<body><h1>{html.escape(title)}</h1>\n"
-        f"{body or '<p>Every member failed; the records say why.</p>'}<pre>{told}</pre></body></html>\n"
+    body = body or "<p>Every member failed; the records say why.</p>"
+    return html_page.document(
+        title, _STYLE, f"<h1>{html.escape(title)}</h1>\n{body}<pre>{told}</pre>"
     )
 
 
@@ -92,8 +86,8 @@ def _records(store: Store, left: Mapping[str, Any], folder: Path) -> pd.DataFram
 
 def _figures(
     store: Store, shown: pd.DataFrame, reached: Mapping[str, Any]
-) -> list[tuple[str, str]]:
-    """Captions, and pictures as base64, of the first member at the highest level."""
+) -> list[tuple[str, bytes]]:
+    """Captions, and pictures as PNG, of the first member at the highest level."""
     from matplotlib.figure import Figure
 
     from pi3nn.paper.figures import interval_band
@@ -173,7 +167,7 @@ def _original(store: Store, key: str, gamma: float) -> dict[str, dict[str, Array
     return sets
 
 
-def _png(figure: Any) -> str:
+def _png(figure: Any) -> bytes:
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=110)
-    return base64.b64encode(picture.getvalue()).decode()
+    return picture.getvalue()

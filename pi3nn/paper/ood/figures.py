@@ -109,6 +109,7 @@ def cubic1d(runs: Runs) -> dict[str, Figure]:
         for ax, method in zip(axes, runs.methods, strict=True):
             nested(ax, Line.read(runs, method), 7)
             ax.set_title(TITLES.get(method, method), fontsize=10)
+        _name_axes(figure)
         return {"figure": figure}
     on, off = Line.read(runs, "pi3nn"), Line.read(runs, "pi3nn_no_ood")
     figure, axes = _grid(6, 3, 4.0, 3.1)
@@ -123,7 +124,13 @@ def cubic1d(runs: Runs) -> dict[str, Figure]:
     )
     for ax in axes[4:]:
         ax.set_ylim(bottom, top)
+    _name_axes(figure)
     return {"figure": figure}
+
+
+def _name_axes(figure: Figure) -> None:
+    figure.supxlabel("x", fontsize=10)
+    figure.supylabel("y", fontsize=10)
 
 
 @dataclass(frozen=True)
@@ -230,6 +237,8 @@ def flight(runs: Runs, table: pd.DataFrame) -> dict[str, Figure]:
             color=BAND,
             label="ours",
         )
+        for place in rank[rows["confidence_mean"] < 0]:  # crossed bounds of released runs
+            ax.text(place, 0.02, "< 0", ha="center", fontsize=8)
         printed = rows["paper"].str.split(" ").str[0]
         known = printed != ""
         ax.scatter(

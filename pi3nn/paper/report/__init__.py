@@ -6,14 +6,17 @@ the tables, `claims` says what of the paper holds, `figures` draws, `page` puts 
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pandas as pd
 
 from pi3nn.errors import UserError
-from pi3nn.paper import summary, verdicts
+from pi3nn.paper import shards, summary, verdicts
 from pi3nn.paper.report import cells, claims, grids, page, render, source
 from pi3nn.paper.report.page import Part
 from pi3nn.paper.shards import PROTOCOLS
@@ -31,24 +34,39 @@ def write(folder: Path, protocols: Sequence[str] = PROTOCOLS) -> Path:
     UserError
         When there are no records of any of the protocols.
     """
-    parts = [part for name in protocols if (part := _part(folder, name)) is not None]
-    if not parts:
+    there = [
+        name for name in protocols if any(shards.records_folder(folder, name).glob("*.csv.gz"))
+    ]
+    if not there:
         raise UserError(
             f"there are no records of protocol {' or '.join(protocols)} in {folder / 'records'}: "
             "run scripts/reproduce_paper first, or give the folder that has them"
         )
     try:
-        for part in parts:
-            _write_tables(folder, part)
-            _write_figures(folder, part)
-        whole = pd.concat([_verdicts(part) for part in parts])
-        whole.to_csv(folder / "verdicts.csv", index=False, float_format="%.6g")
-        (folder / "summary.md").write_text(in_words(parts), encoding="utf-8")
+        with _drawn(folder, there):
+            parts = [_part(folder, name) for name in there]
+            for part in parts:
+                _write_tables(folder, part)
+            whole = pd.concat([_verdicts(part) for part in parts])
+            whole.to_csv(folder / "verdicts.csv", index=False, float_format="%.6g")
+            (folder / "summary.md").write_text(in_words(parts), encoding="utf-8")
         path = folder / "report.html"
         path.write_text(page.document(folder, parts), encoding="utf-8")
     except OSError as error:
         raise UserError(f"can't write the report into {folder}: {error.strerror}") from error
     return path
+
+
+@contextlib.contextmanager
+def _drawn(folder: Path, protocols: Sequence[str]) -> Iterator[None]:
+    """Draw the figures meanwhile, each protocol in a process of its own: they take longest."""
+    from pi3nn.paper.report import figures
+
+    with ProcessPoolExecutor(len(protocols), multiprocessing.get_context("spawn")) as pool:
+        drawing = [pool.submit(figures.write, folder, name) for name in protocols]
+        yield
+        for done in drawing:
+            done.result()
 
 
 def in_words(parts: Sequence[Part]) -> str:
@@ -65,10 +83,8 @@ def in_words(parts: Sequence[Part]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _part(folder: Path, protocol: str) -> Part | None:
+def _part(folder: Path, protocol: str) -> Part:
     found = source.read(folder, protocol)
-    if not found.uci and not found.ood:
-        return None
     judged = cells.judged(found)
     counted = Counter((cell.table, cell.verdict) for cell in judged if cell.printed)
     counts = pd.DataFrame(
@@ -99,21 +115,3 @@ def _write_tables(folder: Path, part: Part) -> None:
         (place / f"{grid.name}.csv").write_text(render.csv(grid), encoding="utf-8")
         (place / f"{grid.name}.md").write_text(render.markdown(grid), encoding="utf-8")
         (place / f"{grid.name}.tex").write_text(render.latex(grid), encoding="utf-8")
-
-
-def _write_figures(folder: Path, part: Part) -> None:
-    from pi3nn.paper import figures as drawing  # half a second: not before the records are there
-    from pi3nn.paper.report import figures
-
-    place = folder / "figures" / part.source.protocol
-    place.mkdir(parents=True, exist_ok=True)
-    if part.source.uci:
-        drawing.save(figures.robustness(part.source), place / "robustness")
-        drawing.save(figures.coverage_against_width(part.source), place / "coverage_width")
-    for experiment, report in part.source.ood.items():
-        for name, figure in report.figures().items():
-            drawing.save(figure, place / _file_name(experiment, name))
-
-
-def _file_name(experiment: str, name: str) -> str:
-    return experiment if name == "figure" else f"{experiment}_{name}"

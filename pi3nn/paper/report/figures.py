@@ -1,8 +1,9 @@
-"""Two figures over all UCI runs: robustness, and coverage against width."""
+"""All figures of a protocol; among them two over all UCI runs: robustness, and coverage against width."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,9 +13,22 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 from numpy.typing import NDArray
 
-from pi3nn.paper.figures import BAND, COLOURS, INSIDE, MARKERS
+from pi3nn.paper.figures import BAND, COLOURS, INSIDE, MARKERS, save
 from pi3nn.paper.report.grids import QUICK, band
-from pi3nn.paper.report.source import GAMMA, METHODS, SETS, TITLES, Entry, Source
+from pi3nn.paper.report.source import GAMMA, METHODS, SETS, TITLES, Entry, Source, read
+
+
+def write(folder: Path, protocol: str) -> None:
+    """Write the figures of a protocol as PNG and PDF into ``<folder>/figures/<protocol>/``."""
+    source = read(folder, protocol)
+    place = folder / "figures" / protocol
+    place.mkdir(parents=True, exist_ok=True)
+    if source.uci:
+        save(robustness(source), place / "robustness")
+        save(coverage_against_width(source), place / "coverage_width")
+    for experiment, report in source.ood.items():
+        for name, figure in report.figures().items():
+            save(figure, place / (experiment if name == "figure" else f"{experiment}_{name}"))
 
 
 def robustness(source: Source) -> Figure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import io
 from collections import Counter
@@ -14,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from pi3nn import paths
-from pi3nn.paper import verdicts
+from pi3nn.paper import html_page, verdicts
 from pi3nn.paper.report import prose, render
 from pi3nn.paper.report.cells import RULES, Judged
 from pi3nn.paper.report.claims import RULE, Claim
@@ -60,38 +59,6 @@ _METHODS = (
     "learns a distribution of normal distributions. All share one training engine and the same splits. "
     "Formulas and failures: docs/methods.md."
 )
-_STYLE = """
-:root{color-scheme:light}
-body{font:16px/1.5 system-ui,sans-serif;max-width:64em;margin:0 auto;padding:0 1em 4em;color:#222}
-h1{margin:1em 0 .2em}h2{margin-top:2.2em;border-bottom:1px solid #ccc}
-nav a{margin-right:1em}
-.wide{overflow-x:auto;margin:1em 0}
-table{border-collapse:collapse;font-size:.86em}
-caption{text-align:left;font-weight:600;padding:.3em 0}
-th,td{padding:.2em .5em;text-align:left;vertical-align:top}
-thead th{border-bottom:2px solid #555}
-.grid td{white-space:nowrap;border:1px solid #fff;font-variant-numeric:tabular-nums}
-.grid tbody{border-bottom:1px solid #999}
-.grid small{display:block;color:#444}
-.plain td,.plain th{border-bottom:1px solid #ddd}
-.number{text-align:right}
-td.equal,.key.equal{background:#9fd0ee}td.within,.key.within{background:#d9eef9}
-td.differs,.key.differs{background:#f7b27a}td.cannot,.key.cannot{background:#d8d8d8}
-td.notrun,.key.notrun{background:#fff;color:#777}
-.key{padding:.1em .5em;border:1px solid #ccc;margin-right:.4em;white-space:nowrap;display:inline-block}
-.grid td.best{font-weight:700;box-shadow:inset 0 0 0 2px #333}
-.grid td.best small{font-weight:400}
-.key.best{box-shadow:inset 0 0 0 2px #333;font-weight:700}
-.claim{min-width:11em}
-.answer{font-weight:700;white-space:nowrap}
-.answer.yes{color:#00507d}.answer.no{color:#a33f00}.answer.partly{color:#6b5900}
-.quick{background:#fff3c4;border:2px solid #b58900;padding:.6em 1em;font-weight:600}
-img{max-width:100%;height:auto}figure{margin:1.5em 0}figcaption,.note{color:#555;font-size:.9em}
-pre{background:#f5f5f5;padding:1em;overflow-x:auto}code{background:#f2f2f2;padding:0 .2em;overflow-wrap:anywhere}
-details{margin:1em 0}summary{cursor:pointer;font-weight:600}
-@media(max-width:40em){body{font-size:15px;padding:0 .7em 3em}th,td{padding:.15em .35em}
-.claims thead{display:none}.claims td{display:block;border:0}.claims tr{border-bottom:1px solid #bbb}}
-"""
 
 
 def document(folder: Path, parts: Sequence[Part]) -> str:
@@ -111,11 +78,8 @@ def document(folder: Path, parts: Sequence[Part]) -> str:
             *(_provenance(part) for part in parts),
         ]
     )
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>PI3NN, cell by cell</title><style>{_STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
-    )
+    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    return html_page.document("PI3NN, cell by cell", style, body)
 
 
 def _quick(part: Part) -> str:
@@ -223,15 +187,11 @@ def _figures(folder: Path, protocol: str) -> Iterator[str]:
     for name, caption in CAPTIONS.items():
         path = folder / f"{name}.png"
         if path.is_file():
-            text = html.escape(caption)
-            yield (
-                f'<figure><img alt="{text}" src="data:image/png;base64,{_small(path)}">'
-                f"<figcaption>{text} Protocol {protocol}.</figcaption></figure>"
-            )
+            yield html_page.picture(_small(path), f"{caption} Protocol {protocol}.")
 
 
-def _small(path: Path) -> str:
-    """A picture with 128 colours, a third of its size, as base64."""
+def _small(path: Path) -> bytes:
+    """A picture with 128 colours: a third of its size."""
     from PIL import Image  # comes with matplotlib
 
     with Image.open(path) as picture:
@@ -240,7 +200,7 @@ def _small(path: Path) -> str:
         )
     content = io.BytesIO()
     small.save(content, format="png")
-    return base64.b64encode(content.getvalue()).decode()
+    return content.getvalue()
 
 
 def _more(part: Part) -> Iterator[str]:
