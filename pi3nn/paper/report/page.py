@@ -57,7 +57,7 @@ _METHODS = (
     "outside. Its OOD initialisation starts the distances ten times too large. QD learns both bounds from "
     "a loss that trades width for coverage; PIVEN adds a point prediction to it. SQR learns quantiles; DER "
     "learns a distribution of normal distributions. All share one training engine and the same splits. "
-    "Formulas and failures: docs/methods.md."
+    "Formulas and failures: docs/methods/."
 )
 
 
