@@ -9,8 +9,9 @@ from pi3nn.methods.base import Method
 
 
 def kinds() -> list[str]:
-    """Names of all methods: the modules of this folder except the contract itself."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name != "base")
+    """Names of all methods: the modules of this folder except what they share."""
+    names = {module.name for module in pkgutil.iter_modules(__path__)}
+    return sorted(names - {"base", "network"})
 
 
 def get(kind: str) -> Method:

@@ -19,18 +19,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pi3nn.batches import Rows, generator
 from pi3nn.errors import UserError, nearest
-from pi3nn.losses import Loss
-from pi3nn.nets import Init, Shape, StackedMLP, initialise
-from pi3nn.training import Column, Outcome, Recipe, train
+from pi3nn.nets import Shape
 
 Outputs = Mapping[str, NDArray[np.float64]]  # name -> (M, N), on one set of rows
 Coefficients = Mapping[str, NDArray[np.float64]]  # name -> (M, K), one value per level
 Progress = Callable[[float, float], None]  # share of the work done, mean loss
-
-COLLAPSED = 1e-6
-"""Intervals of at most this share of the target's standard deviation have no width."""
 
 
 @dataclass(frozen=True)
@@ -98,16 +92,6 @@ class Fitted(ABC):
         """Every number needed to evaluate the members again, each ``(M, …)``."""
 
 
-@dataclass
-class NetFit(Fitted):
-    """Members that are one network each; a method says what its outputs mean."""
-
-    net: StackedMLP
-
-    def state(self) -> dict[str, Tensor]:
-        return self.net.state()
-
-
 class Method(ABC):
     """How to train members, and how to get intervals from what they say."""
 
@@ -164,66 +148,6 @@ class Method(ABC):
         settings: Any,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper bound, each ``(M, K, N)``, in the order of `levels`."""
-
-
-def trained(
-    stack: Stack,
-    shape: Shape,
-    init: Init,
-    recipe: Recipe,
-    loss: Loss,
-    *,
-    column: Column | None = None,
-    uniforms: int = 0,
-    state: Mapping[str, Tensor] | None = None,
-) -> tuple[StackedMLP, Outcome]:
-    """One network per member, from its first weights to its last; see `pi3nn.training.train`."""
-    net = StackedMLP(shape, stack.members, device=stack.x.device, engine=stack.engine)
-    initialise(net, init, [generator(seed, "init") for seed in stack.seeds])
-    outcome = train(
-        net,
-        Rows(stack.x, stack.y),
-        loss,
-        recipe,
-        [generator(seed, "training") for seed in stack.seeds],
-        column=column,
-        uniforms=uniforms,
-        state=state,
-        on_progress=stack.progress,
-    )
-    return net, outcome
-
-
-def pair(
-    outputs: Outputs, levels: Sequence[float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Bounds ``(M, K, N)`` of a method whose outputs are the ``lower`` and ``upper`` bound."""
-    shape = (outputs["lower"].shape[0], len(levels), outputs["lower"].shape[1])
-    lower, upper = (np.broadcast_to(outputs[n][:, None, :], shape) for n in ("lower", "upper"))
-    return lower, upper
-
-
-def failures(outcome: Outcome, y: Tensor, lower: Tensor, upper: Tensor) -> dict[int, str]:
-    """Members whose training failed or collapsed, and why, for `Fitted.failures`.
-
-    Parameters
-    ----------
-    outcome
-        What the training loop said.
-    y, lower, upper
-        Targets and bounds ``(M, N)`` on the training rows.
-    """
-    found = {}
-    widest = (upper - lower).abs().amax(dim=1)
-    smallest = COLLAPSED * y.std(dim=1, correction=0)
-    for m, (reason, step) in enumerate(zip(outcome.reasons, outcome.diverged, strict=True)):
-        if reason:
-            found[m] = f"{reason} at step {step}"
-        elif not bool(widest[m].isfinite()):
-            found[m] = "the interval of a training row is not finite"
-        elif bool(widest[m] <= smallest[m]):
-            found[m] = "collapsed: the intervals of all training rows have no width"
-    return found
 
 
 def more_than_zero(settings: Any, *names: str) -> None:

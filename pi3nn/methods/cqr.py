@@ -12,47 +12,25 @@ without it, what is left is plain quantile regression. Another level is another 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
 from pi3nn.losses import Info, KnownLoss
-from pi3nn.methods.base import (
-    Coefficients,
-    Method,
-    NetFit,
-    Outputs,
-    Stack,
-    failures,
-    more_than_zero,
-    not_negative,
-    one_of,
-    pair,
-    share,
-    trained,
-)
+from pi3nn.methods.base import Stack, not_negative, share
+from pi3nn.methods.network import BoundsMethod, NetFit, NetSettings, failures
 from pi3nn.methods.sqr import pinball, recipe
 from pi3nn.native import FusedLoss
-from pi3nn.nets import Init, Shape, StackedMLP
+from pi3nn.nets import Init
 
 
 @dataclass
-class Settings:
+class Settings(NetSettings):
     """The keys of ``configs/method/cqr.yaml``, which says what each means."""
 
-    name: str = MISSING
     kind: str = "cqr"
-    hidden: int = MISSING
-    layers: int = MISSING
-    activation: str = MISSING
-    epochs: int = MISSING
-    batch: int = MISSING
-    learning_rate: float = MISSING
     weight_decay: float = MISSING
     dropout: float = MISSING
 
@@ -64,34 +42,25 @@ class CQRFit(NetFit):
         return {"point": (lower + upper) / 2, "lower": lower, "upper": upper}
 
 
-class CQR(Method):
+class CQR(BoundsMethod):
     Settings = Settings
+    Fit = CQRFit
+    outputs = 2
     revision = 1  # dropout masks are hashed
     swaps = True
     conformal = True
     varying = frozenset({"learning_rate", "weight_decay", "dropout"})
 
     def check(self, settings: Any) -> None:
-        one_of(settings, "activation", "relu", "tanh")
-        more_than_zero(settings, "hidden", "layers", "epochs", "batch", "learning_rate")
+        super().check(settings)
         not_negative(settings, "weight_decay")
         share(settings, "dropout")
-
-    def retrains(self, settings: Any) -> bool:
-        return True
-
-    def shape(self, inputs: int, settings: Any) -> Shape:
-        return _shape(inputs, settings)
-
-    def step_rows(self, rows: int, settings: Any) -> int:
-        return int(min(rows, settings.batch))
 
     def fit(self, stack: Stack) -> CQRFit:
         gamma = stack.gamma
         assert gamma is not None
-        net, outcome = trained(
+        net, outcome = self.trained(
             stack,
-            _shape(stack.x.shape[2], stack.common),
             Init(),
             recipe(stack),
             KnownLoss(
@@ -104,31 +73,12 @@ class CQR(Method):
         fitted.failures = failures(outcome, stack.y, said["lower"], said["upper"])
         return fitted
 
-    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> CQRFit:
-        return CQRFit(StackedMLP.from_state(_shape(inputs, settings), state))
-
-    def bounds(
-        self,
-        outputs: Outputs,
-        scalars: Coefficients,
-        coefficients: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return pair(outputs, levels)
-
 
 def quantile_loss(z: Tensor, y: Tensor, weights: Tensor, info: Info, gamma: float) -> Tensor:
     """Loss ``(M,)`` of outputs ``z (M, B, 2)``: the lower quantile, then the upper one."""
     lower, upper = z[..., 0], z[..., 1]
     losses = pinball(lower, y, (1 - gamma) / 2) + pinball(upper, y, (1 + gamma) / 2)
     return (weights * losses).sum(dim=1) / info.rows
-
-
-def _shape(inputs: int, settings: Any) -> Shape:
-    return Shape(
-        inputs, settings.hidden, settings.layers, outputs=2, activation=settings.activation
-    )
 
 
 METHOD = CQR()

@@ -12,7 +12,7 @@ of the Student-t predictive distribution. One training serves every level.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,20 +25,10 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from pi3nn.losses import Info, KnownLoss
-from pi3nn.methods.base import (
-    Coefficients,
-    Method,
-    NetFit,
-    Outputs,
-    Stack,
-    failures,
-    more_than_zero,
-    not_negative,
-    one_of,
-    trained,
-)
+from pi3nn.methods.base import Coefficients, Outputs, Stack, more_than_zero, not_negative, one_of
+from pi3nn.methods.network import NetFit, NetMethod, NetSettings, failures
 from pi3nn.native import FusedLoss
-from pi3nn.nets import Init, LayerInit, Shape, StackedMLP
+from pi3nn.nets import Init, LayerInit
 from pi3nn.training import Recipe
 
 LARGEST_SPREAD = 1000.0
@@ -46,20 +36,13 @@ LARGEST_SPREAD = 1000.0
 
 
 @dataclass
-class Settings:
+class Settings(NetSettings):
     """The keys of ``configs/method/der.yaml``, which says what each means."""
 
-    name: str = MISSING
     kind: str = "der"
-    hidden: int = MISSING
-    layers: int = MISSING
-    activation: str = MISSING
     coefficient: float = MISSING
     coefficient_rate: float = MISSING
     epsilon: float = MISSING
-    epochs: int = MISSING
-    batch: int = MISSING
-    learning_rate: float = MISSING
     eps: float = MISSING
     interval: str = MISSING
 
@@ -71,26 +54,21 @@ class DERFit(NetFit):
         return dict(zip(("point", "log_nu", "log_excess", "log_b"), said.unbind(-1), strict=True))
 
 
-class DER(Method):
+class DER(NetMethod):
     Settings = Settings
+    Fit = DERFit
+    outputs = 4
     varying = frozenset({"coefficient", "coefficient_rate", "epsilon", "learning_rate", "interval"})
 
     def check(self, settings: Any) -> None:
-        one_of(settings, "activation", "relu", "tanh")
+        super().check(settings)
         one_of(settings, "interval", "epistemic", "student_t")
-        more_than_zero(settings, "hidden", "layers", "epochs", "batch", "learning_rate", "eps")
+        more_than_zero(settings, "eps")
         not_negative(settings, "coefficient", "coefficient_rate", "epsilon")
 
-    def shape(self, inputs: int, settings: Any) -> Shape:
-        return _shape(inputs, settings)
-
-    def step_rows(self, rows: int, settings: Any) -> int:
-        return int(min(rows, settings.batch))
-
     def fit(self, stack: Stack) -> DERFit:
-        net, outcome = trained(
+        net, outcome = self.trained(
             stack,
-            _shape(stack.x.shape[2], stack.common),
             Init(default=LayerInit("glorot")),
             _recipe(stack),
             LOSS,
@@ -102,9 +80,6 @@ class DER(Method):
         half = half.clamp_max(LARGEST_SPREAD)
         fitted.failures = failures(outcome, stack.y, said["point"] - half, said["point"] + half)
         return fitted
-
-    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> DERFit:
-        return DERFit(StackedMLP.from_state(_shape(inputs, settings), state))
 
     def bounds(
         self,
@@ -165,12 +140,6 @@ def _lgammas(a: Tensor) -> Tensor:
     far = a.clamp_min(30.0)
     series = -far.log() / 2 + 1 / (8 * far) - 1 / (192 * far**3)
     return torch.where(a < 30, near.lgamma() - (near + 0.5).lgamma(), series)
-
-
-def _shape(inputs: int, settings: Any) -> Shape:
-    return Shape(
-        inputs, settings.hidden, settings.layers, outputs=4, activation=settings.activation
-    )
 
 
 def _recipe(stack: Stack) -> Recipe:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pi3nn.losses import Info
 from pi3nn.methods import qd
-from pi3nn.methods.base import NetFit
+from pi3nn.methods.network import NetFit
 
 
 @dataclass
@@ -37,6 +37,7 @@ class PIVENFit(NetFit):
 class PIVEN(qd.QD):
     Settings = Settings
     Fit = PIVENFit
+    outputs = 3
     fused = "piven"
     extra_biases = (0.01,)
 

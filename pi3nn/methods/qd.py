@@ -9,52 +9,31 @@ sigmoid(s (y - L)). The level is part of the loss: another level is another trai
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
 from pi3nn.losses import Info, KnownLoss
-from pi3nn.methods.base import (
-    Coefficients,
-    Method,
-    NetFit,
-    Outputs,
-    Stack,
-    failures,
-    more_than_zero,
-    not_negative,
-    one_of,
-    pair,
-    trained,
-)
+from pi3nn.methods.base import Stack, more_than_zero, not_negative, one_of
+from pi3nn.methods.network import BoundsMethod, NetFit, NetSettings, failures
 from pi3nn.native import FusedLoss
-from pi3nn.nets import Init, LayerInit, Shape, StackedMLP
+from pi3nn.nets import Init, LayerInit
 from pi3nn.training import Recipe
 
 
 @dataclass
-class Settings:
+class Settings(NetSettings):
     """The keys of ``configs/method/qd.yaml``, which says what each means."""
 
-    name: str = MISSING
     kind: str = "qd"
-    hidden: int = MISSING
-    layers: int = MISSING
-    activation: str = MISSING
     sigma_in: float = MISSING
     output_bias: float = MISSING
     penalty: str = MISSING
     lambda_in: float = MISSING
     soften: float = MISSING
-    epochs: int = MISSING
-    batch: int = MISSING
-    learning_rate: float = MISSING
     decay: float = MISSING
     decay_steps: float = MISSING
     decay_unit: str = MISSING
@@ -67,11 +46,12 @@ class QDFit(NetFit):
         return {"point": (upper + lower) / 2, "lower": lower, "upper": upper}
 
 
-class QD(Method):
+class QD(BoundsMethod):
     """Also what PIVEN is built on: it has one output more, and its own `loss`."""
 
     Settings = Settings
     Fit: ClassVar[type[NetFit]] = QDFit
+    outputs = 2
     fused: ClassVar[str] = "qd"  # the loss, to the native engine
     extra_biases: ClassVar[tuple[float, ...]] = ()  # of outputs besides U and L
     swaps = True
@@ -80,25 +60,17 @@ class QD(Method):
     )
 
     def check(self, settings: Any) -> None:
-        one_of(settings, "activation", "relu", "tanh")
+        super().check(settings)
         one_of(settings, "penalty", "sqrt_n", "qd_paper")
         one_of(settings, "decay_unit", "step", "epoch")
-        more_than_zero(settings, "hidden", "layers", "soften", "epochs", "batch", "learning_rate")
-        more_than_zero(settings, "decay", "decay_steps")
+        more_than_zero(settings, "soften", "decay", "decay_steps")
         not_negative(settings, "sigma_in", "lambda_in")
-
-    def retrains(self, settings: Any) -> bool:
-        return True
-
-    def step_rows(self, rows: int, settings: Any) -> int:
-        return int(min(rows, settings.batch))
 
     def fit(self, stack: Stack) -> NetFit:
         settings, gamma = stack.common, stack.gamma
         assert gamma is not None
-        net, outcome = trained(
+        net, outcome = self.trained(
             stack,
-            self.shape(stack.x.shape[2], settings),
             self._init(stack),
             _recipe(stack),
             self.known_loss(gamma, settings.penalty),
@@ -127,28 +99,6 @@ class QD(Method):
         return KnownLoss(
             lambda z, y, weights, info: self.loss(z, y, weights, info, gamma, penalty),
             FusedLoss(self.fused, (gamma, float(penalty == "sqrt_n")), ("lambda_in", "soften")),
-        )
-
-    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> NetFit:
-        return self.Fit(StackedMLP.from_state(self.shape(inputs, settings), state))
-
-    def bounds(
-        self,
-        outputs: Outputs,
-        scalars: Coefficients,
-        coefficients: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return pair(outputs, levels)
-
-    def shape(self, inputs: int, settings: Any) -> Shape:
-        return Shape(
-            inputs,
-            settings.hidden,
-            settings.layers,
-            outputs=2 + len(self.extra_biases),
-            activation=settings.activation,
         )
 
     def _init(self, stack: Stack) -> Init:

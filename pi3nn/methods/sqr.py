@@ -22,22 +22,10 @@ from torch import Tensor
 
 from pi3nn.errors import UserError
 from pi3nn.losses import Info, KnownLoss
-from pi3nn.methods.base import (
-    Coefficients,
-    Method,
-    NetFit,
-    Outputs,
-    Stack,
-    failures,
-    more_than_zero,
-    not_negative,
-    one_of,
-    pair,
-    share,
-    trained,
-)
+from pi3nn.methods.base import Coefficients, Outputs, Stack, not_negative, one_of, share
+from pi3nn.methods.network import NetFit, NetMethod, NetSettings, failures, pair
 from pi3nn.native import FusedLoss
-from pi3nn.nets import Init, Shape, StackedMLP, with_column
+from pi3nn.nets import Init, StackedMLP, with_column
 from pi3nn.training import Recipe
 
 _TAILS = (0.0, 0.0005, 0.0025, 0.005, 0.01, 0.025, *(i / 20 for i in range(1, 10)))
@@ -47,18 +35,11 @@ we put between them; the levels 0.1 ... 0.9, 0.95, 0.98, 0.99, 0.995 and 0.999 a
 
 
 @dataclass
-class Settings:
+class Settings(NetSettings):
     """The keys of ``configs/method/sqr.yaml``, which says what each means."""
 
-    name: str = MISSING
     kind: str = "sqr"
-    hidden: int = MISSING
-    layers: int = MISSING
-    activation: str = MISSING
     quantiles: str = MISSING
-    epochs: int = MISSING
-    batch: int = MISSING
-    learning_rate: float = MISSING
     weight_decay: float = MISSING
     dropout: float = MISSING
 
@@ -82,15 +63,15 @@ class SQRFit(NetFit):
         return super().state() | {"gamma": self.gamma}
 
 
-class SQR(Method):
+class SQR(NetMethod):
     Settings = Settings
+    extra_inputs = 1  # tau
     revision = 1  # dropout masks are hashed
     varying = frozenset({"learning_rate", "weight_decay", "dropout"})
 
     def check(self, settings: Any) -> None:
-        one_of(settings, "activation", "relu", "tanh")
+        super().check(settings)
         one_of(settings, "quantiles", "all", "pair")
-        more_than_zero(settings, "hidden", "layers", "epochs", "batch", "learning_rate")
         not_negative(settings, "weight_decay")
         share(settings, "dropout")
         if settings.quantiles == "pair" and settings.dropout > 0:
@@ -102,18 +83,14 @@ class SQR(Method):
     def retrains(self, settings: Any) -> bool:
         return bool(settings.quantiles == "pair")
 
-    def shape(self, inputs: int, settings: Any) -> Shape:
-        return _shape(inputs, settings)
-
     def step_rows(self, rows: int, settings: Any) -> int:
         passes = 2 if settings.quantiles == "pair" else 1
-        return int(passes * min(rows, settings.batch))
+        return passes * super().step_rows(rows, settings)
 
     def fit(self, stack: Stack) -> SQRFit:
         tail = None if stack.gamma is None else (1 - stack.gamma) / 2
-        net, outcome = trained(
+        net, outcome = self.trained(
             stack,
-            _shape(stack.x.shape[2], stack.common),
             Init(),
             recipe(stack),
             known_loss(tail),
@@ -128,7 +105,8 @@ class SQR(Method):
         return fitted
 
     def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> SQRFit:
-        return SQRFit(StackedMLP.from_state(_shape(inputs, settings), state), state["gamma"])
+        net = StackedMLP.from_state(self.shape(inputs, settings), state)
+        return SQRFit(net, state["gamma"])
 
     def bounds(
         self,
@@ -195,10 +173,6 @@ def _between(known: NDArray[np.float64], taus: NDArray[np.float64]) -> NDArray[n
     share = (taus - grid[right - 1]) / (grid[right] - grid[right - 1])
     share = np.round(share, 9)[:, None]  # 1 - 0.95 is not 0.05: fall on the grid all the same
     return np.asarray(known[:, right - 1] * (1 - share) + known[:, right] * share)
-
-
-def _shape(inputs: int, settings: Any) -> Shape:
-    return Shape(inputs + 1, settings.hidden, settings.layers, activation=settings.activation)
 
 
 def recipe(stack: Stack) -> Recipe:

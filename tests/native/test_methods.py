@@ -17,7 +17,7 @@ from pi3nn import methods, runner, training
 from pi3nn.batches import Rows
 from pi3nn.loop import Loop
 from pi3nn.losses import Loss
-from pi3nn.methods import base, pi3nn
+from pi3nn.methods import network, pi3nn
 from pi3nn.nets import StackedMLP, one_thread
 from pi3nn.store import Store
 from tests.methods.helpers import stack
@@ -57,7 +57,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
         made.append(Call(net.select(range(net.members)), rows, loss, recipe, kept))
         return training.train(net, rows, loss, recipe, generators, **options)
 
-    for module in (base, pi3nn):
+    for module in (network, pi3nn):
         monkeypatch.setattr(module, "train", recorded)
     return made
 
