@@ -159,7 +159,8 @@ class Line:
 
 def _rows(ax: Axes, line: Line, reach: float) -> NDArray[np.bool_]:
     """Draw the training rows; which places of the line are within reach."""
-    ax.scatter(line.train_x, line.train_y, s=1.5, color="grey", alpha=0.4, lw=0)
+    # Thousands of dots are a small picture inside the PDF, not thousands of shapes.
+    ax.scatter(line.train_x, line.train_y, s=1.5, color="grey", alpha=0.4, lw=0, rasterized=True)
     ax.set_xlim(-reach, reach)
     ax.tick_params(labelsize=8)
     if reach > 4:

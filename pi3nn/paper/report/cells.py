@@ -4,9 +4,10 @@ Table 1 and the coverages of the MPIW table follow `pi3nn.paper.verdicts`, Table
 `pi3nn.paper.ood.measures`. A printed width is that of one split, so ours is judged by the scatter of
 splits: with `s` the standard deviation over our `n` splits, the two agree if
 
-    |ours - printed| <= half a unit of the last printed digit + 2 s sqrt(1 + 1 / n)
+    |ours - printed| <= half a unit of the last printed digit + min(2 s sqrt(1 + 1 / n), printed / 4)
 
-and if our best coverage agrees with the printed one: widths at different coverages say nothing.
+and if our best coverage agrees with the printed one: widths at different coverages say nothing. The
+quarter is there because splits that differ tenfold would agree with anything.
 
 A number that differs where the paper contradicts itself or its files (``known.csv``, kind "cannot")
 can't be reproduced; other differences with a known cause keep their verdict and name the cause.
@@ -29,8 +30,8 @@ from pi3nn.paper.report.source import Entry, Source
 RULES = (
     "Mean PICP: ours and printed differ by at most 0.01 + 2 standard errors of both; std 0.005 + 2 "
     "standard errors; best and worst 0.01 + 2 binomial standard deviations of one test set.",
-    "Width: half a unit of the last printed digit + 2 standard deviations of our splits, and only "
-    "where the best coverages agree.",
+    "Width: half a unit of the last printed digit + 2 standard deviations of our splits, but no more "
+    "than a quarter of the printed width, and only where the best coverages agree.",
     "Confidence (Tables 2 and 3): 0.01 + 2 standard deviations of single runs, as the printed ones are.",
     "Can't be reproduced: differs, where the paper contradicts itself or the authors' own files; the "
     "reason stands with the cell.",
@@ -183,8 +184,9 @@ def _mpiw(source: Source, table: str, method: str, column: str, statistic: str) 
     cell = published.cell(table, method, column, "mpiw")
     widths = entry.widths()
     scatter = float(widths.std()) if len(widths) > 1 else 0.0
-    allowed = 0.5 * 10.0 ** -(cell.decimals if cell else 2)
-    allowed += 2 * scatter * math.sqrt(1 + 1 / max(len(widths), 1))
+    allowed = 2 * scatter * math.sqrt(1 + 1 / max(len(widths), 1))
+    if cell:
+        allowed = 0.5 * 10.0**-cell.decimals + min(allowed, cell.value / 4)
     printed = published.cell(table, method, column, "picp")
     problem = ""
     if printed and abs(coverage.value - printed.value) > coverage.tolerance:
