@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pi3nn.data import flight
 from pi3nn.paper import ood
 from pi3nn.paper.ood import measures
 from pi3nn.paper.ood.measures import Intervals
@@ -132,6 +134,50 @@ def test_streamflow_of_the_bundled_basin_end_to_end(tmp_path: Path) -> None:
     assert (folder / "figure.pdf").stat().st_size > 0
     (key,) = Store(tmp_path / "results" / "runs").keys()
     assert Store(tmp_path / "results" / "runs").weights(key)["encoder.out.weight"].shape == (4, 1)
+
+
+def test_flights_of_ones_own_end_to_end(tmp_path: Path) -> None:
+    """Four airports, the larger the longer the way to the runway."""
+    rng = np.random.default_rng(1)
+    origin = np.repeat(list("ABCD"), 700)
+    drawn = {name: rng.normal(0, 10, len(origin)).round() for name in flight.COLUMNS}
+    flights = pd.DataFrame(drawn).astype(int)
+    flights["TaxiOut"] += np.repeat([120, 80, 40, 0], 700)
+    flights["DayofMonth"], flights["DayOfWeek"], flights["Month"] = 3, 5, 1
+    flights.assign(Origin=origin).to_csv(tmp_path / "flights.csv", index=False)
+    (tmp_path / "ranks.csv").write_text("Origin,percentage\nA,.5\nB,.005\nC,.001\nD,.0005\n")
+    data = ["dataset.path=flights.csv", "dataset.rank_table=ranks.csv", "dataset.min_flights=0"]
+    data += ["dataset.train_rows=400", "dataset.test_rows=200"]
+    command = [
+        "experiment=flight",
+        "method=pi3nn,pi3nn_no_ood",
+        "method.steps=300",
+        "method.hidden=8",
+    ]
+    said = run(tmp_path, *command, *data, "method.stop_from=null")
+    assert "0.24 ± 0.05" in said  # printed for PI3NN on rank 1
+    numbers = pd.read_csv(tmp_path / "results" / "flight" / "paper" / "table.csv")
+    pi3nn = numbers[numbers["method"] == "pi3nn"].set_index("set")["confidence_mean"]
+    ranks = [pi3nn[f"rank{i}"] for i in (1, 2, 3, 4)]
+    assert ranks == sorted(ranks)
+    assert set(numbers["method"]) == {"pi3nn", "pi3nn_no_ood"}
+    # Rank 1 is 12 standard deviations away in one input, and the table says in which.
+    (row,) = (line for line in said.splitlines() if line.startswith("| 1 ") and "+1" in line)
+    assert "+12." in row or "+11." in row
+
+
+@pytest.mark.slow
+def test_the_released_slices_of_flights_show_both_targets(
+    tmp_path: Path, mirror: Callable[[str], Path]
+) -> None:
+    mirror("flight/flights_2008_jan_apr.csv.gz")
+    said = run(tmp_path, "experiment=flight", "protocol=released")
+    for title in ("PI3NN (with OOD) ", "PI3NN (with OOD), fixed targets", "QD", "DER"):
+        assert f"| {title}" in said
+    numbers = pd.read_csv(tmp_path / "results" / "flight" / "released" / "table.csv")
+    for _, rows in numbers.groupby("method"):
+        assert {"train", "rank1", "rank2", "rank3", "rank4"} <= set(rows["set"])
+    assert numbers["method"].nunique() == 8
 
 
 @pytest.mark.slow
