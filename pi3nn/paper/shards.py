@@ -145,7 +145,8 @@ def _uci_shard(dataset: str, method: str, protocol: str, budget: str) -> Shard:
         notes.append("the released grid of 405 runs is cut to the setting that the paper names")
     if budget == "quick":
         seeds = "seeds=[10,20]" if protocol == "released" else "seeds=[1,2]"
-        own += ["splits=[1,2]", seeds, *_QUICK_GRIDS[method]]
+        long = (method, protocol) == ("pi3nn", "released")  # up to 500,000 steps
+        own += ["splits=[1,2]", seeds, *(("method.hidden=50",) if long else _QUICK_GRIDS[method])]
         notes.append("quick: 2 splits, 2 seeds, a part of the grid")
         if dataset in LARGE:
             own.append("dataset.limit=1000")
