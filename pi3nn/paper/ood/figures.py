@@ -119,13 +119,21 @@ def cubic1d(runs: Runs) -> dict[str, Figure]:
     before_training(axes[3], on, off)
     for ax, line, name in ((axes[4], on, "on"), (axes[5], off, "off")):
         nested(ax, line, 7).set_title(f"after training, OOD initialisation {name}", fontsize=10)
-    bottom, top = (
-        op(axes[4].get_ylim()[i], axes[5].get_ylim()[i]) for i, op in enumerate((min, max))
-    )
-    for ax in axes[4:]:
-        ax.set_ylim(bottom, top)
+    # One row near a place where u or l is 0 makes the 99 % intervals very wide: let them leave.
+    for ax, reach in ((axes[2], 4), (axes[4], 7), (axes[5], 7)):
+        ax.set_ylim(_framed(on, reach))
     _name_axes(figure)
     return {"figure": figure}
+
+
+def _framed(line: Line, reach: float) -> tuple[float, float]:
+    """Room for the training rows and all intervals but those of the highest level."""
+    there = np.abs(line.x) <= reach
+    levels = sorted(line.bounds)[:-1] or list(line.bounds)
+    lower = min(line.train_y.min(), *(line.bounds[g][0][there].min() for g in levels))
+    upper = max(line.train_y.max(), *(line.bounds[g][1][there].max() for g in levels))
+    margin = 0.1 * (upper - lower)
+    return float(lower - margin), float(upper + margin)
 
 
 def _name_axes(figure: Figure) -> None:
@@ -226,7 +234,7 @@ def before_training(ax: Axes, on: Line, off: Line) -> Axes:
 def flight(runs: Runs, table: pd.DataFrame) -> dict[str, Figure]:
     """Table 3 as a picture: confidence by rank, ours with the scatter of runs, and the paper's."""
     gamma = runs.levels[0]
-    figure, axes = _grid(len(runs.methods), 4, 2.9, 2.6)
+    figure, axes = _grid(len(runs.methods), 3 if len(runs.methods) == 6 else 4, 2.9, 2.6)
     for ax, method in zip(axes, runs.methods, strict=True):
         own = table[(table["method"] == method) & (table["gamma"] == gamma)]
         rows = own[own["set"].str.startswith("rank")].sort_values("set")
@@ -249,7 +257,8 @@ def flight(runs: Runs, table: pd.DataFrame) -> dict[str, Figure]:
         ax.set_xticks([1, 2, 3, 4])
         ax.set_ylim(0, 1.05)
         ax.tick_params(labelsize=8)
-    axes[0].legend(fontsize=8)
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, fontsize=8, ncols=2, loc="outside upper right", frameon=False)
     figure.supxlabel("rank of the airport (trained on rank 4)", fontsize=10)
     figure.supylabel(f"confidence at {gamma:.4g}", fontsize=10)
     return {"figure": figure}
