@@ -26,7 +26,6 @@ from pi3nn.paper.records import COLUMNS
 from pi3nn.paper.tables import each
 from pi3nn.store import Arrays, Store
 
-
 ONE_RUN = "differs, one run only"
 
 
