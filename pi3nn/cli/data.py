@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pi3nn.cli.leaving import leave_with
 from pi3nn.errors import UserError
 
 if TYPE_CHECKING:
@@ -41,18 +42,21 @@ where files come from and go to:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point: exit code 0, 1 when `verify` finds something wrong, 2 for a mistake."""
+    leave_with(lambda: _guarded(argv))
+
+
+def _guarded(argv: Sequence[str] | None) -> int:
     options = _parser().parse_args(argv)
     logging.basicConfig(format="pi3nn-data: %(message)s", stream=sys.stderr, force=True)
     logging.getLogger("pi3nn").setLevel(logging.INFO)
     try:
-        code = int(options.run(options))
+        return int(options.run(options))
     except UserError as error:
         print(f"pi3nn-data: {error}", file=sys.stderr)
-        code = 2
+        return 2
     except KeyboardInterrupt:
         print("pi3nn-data: interrupted", file=sys.stderr)
-        code = 130
-    sys.exit(code)
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from pi3nn.cli.leaving import leave_with
 from pi3nn.errors import UserError, nearest
 
 _HELP = """\
@@ -39,7 +40,7 @@ _KEYS = ("model", "data", "output", "levels", "threshold")
 
 def main() -> None:
     """Entry point of the command."""
-    sys.exit(_guarded(sys.argv[1:]))
+    leave_with(lambda: _guarded(sys.argv[1:]))
 
 
 def _guarded(arguments: Sequence[str]) -> int:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pi3nn.cli.leaving import leave_with
 from pi3nn.errors import UserError
 from pi3nn.store import Store
 
@@ -27,7 +28,7 @@ A filter is column=value, or column=value1,value2; any key of the configuration 
 
 def main() -> None:
     """Entry point of the command."""
-    sys.exit(_guarded(sys.argv[1:]))
+    leave_with(lambda: _guarded(sys.argv[1:]))
 
 
 def _guarded(arguments: Sequence[str]) -> int:
@@ -36,6 +37,9 @@ def _guarded(arguments: Sequence[str]) -> int:
     except UserError as error:
         print(f"pi3nn-report: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("pi3nn-report: stopped", file=sys.stderr)
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pi3nn.cli.leaving import leave_with
 from pi3nn.errors import UserError
 from pi3nn.paper import export, shards
 from pi3nn.paper.shards import Shard
@@ -20,7 +21,7 @@ again. Stop it with Ctrl-C and start it again with the same command: it goes on 
 
 def main() -> None:
     """Entry point of the script."""
-    sys.exit(_guarded(sys.argv[1:]))
+    leave_with(lambda: _guarded(sys.argv[1:]))
 
 
 def _guarded(arguments: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pi3nn import paths
+from pi3nn.cli.leaving import leave_with
 from pi3nn.errors import SweepError, UserError
 
 _HELP = """\
@@ -41,11 +42,7 @@ _GROUPS = ("experiment", "dataset", "method", "protocol")
 
 def main() -> None:
     """Entry point of the command."""
-    arguments = sys.argv[1:]
-    if {"-h", "--help"} & set(arguments):
-        print(help_text())
-        return
-    sys.exit(_guarded(arguments))
+    leave_with(lambda: _guarded(sys.argv[1:]))
 
 
 def help_text() -> str:
@@ -69,6 +66,9 @@ def choices(group: str) -> list[str]:
 
 def _guarded(arguments: list[str]) -> int:
     """Run, and turn a user's mistake into one sentence and exit code 2."""
+    if {"-h", "--help"} & set(arguments):
+        print(help_text())
+        return 0
     wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
     # Hydra would print its own text and exit with 1; this makes it raise instead.
     os.environ["HYDRA_FULL_ERROR"] = "1"
