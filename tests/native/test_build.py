@@ -25,6 +25,8 @@ PUBLIC long pi3nn_forward() { return 0; }
 PUBLIC long pi3nn_backward() { return 0; }
 PUBLIC long pi3nn_learn() { return 0; }
 PUBLIC long pi3nn_optimise() { return 0; }
+PUBLIC long pi3nn_follow() { return 0; }
+PUBLIC long pi3nn_masks() { return 0; }
 }
 """
 
