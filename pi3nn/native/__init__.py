@@ -234,6 +234,7 @@ class Kernel:
         values = self._aim(fused, params, given, y, weights, grad, first, state)
         steps, members = len(ahead.factors), params.shape[0]
         _expect_numbers(ahead.factors, torch.float64, (steps, 2))
+        _check_ahead(given, ahead, steps)
         course = Course(
             steps=steps,
             index_step=0 if given.index is None else given.index.numel(),
@@ -362,6 +363,19 @@ _NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 def _check(failed: int | bool) -> None:
     if failed:
         raise ValueError("index points to rows that x does not have")
+
+
+def _check_ahead(given: Given, ahead: Ahead, steps: int) -> None:
+    """What `follow` takes on trust from memory must be there."""
+    index = given.index
+    if index is not None:
+        held = index.untyped_storage().nbytes() // index.element_size() - index.storage_offset()
+        if held < steps * index.numel():
+            raise ValueError(f"the index of the first step is not followed by those of {steps}")
+    if (ahead.keys is None) != (ahead.dropped is None):
+        raise ValueError("dropout needs both keys and dropped")
+    if ahead.keys is not None and given.masks is None:
+        raise ValueError("dropout needs masks to write to")
 
 
 def _check_rows(values: Tensor, members: int, rows: int) -> None:

@@ -11,6 +11,7 @@ from pi3nn import loop
 from pi3nn.batches import Rows, generator
 from pi3nn.losses import KnownLoss, MeanSquare
 from pi3nn.methods import der, piven, qd, sqr
+from pi3nn.native import Ahead, Given, Step
 from pi3nn.nets import Init, Shape, StackedMLP, initialise, one_thread
 from pi3nn.optim import Descent, Recipe
 from pi3nn.training import Outcome, train
@@ -135,3 +136,29 @@ def test_early_stopping_is_watched_step_by_step(monkeypatch: pytest.MonkeyPatch)
     outcome, courses = assert_equal_one_by_one("mean square", monkeypatch, **changes)
     assert courses == 1
     assert all(50 < steps < 300 for steps in outcome.steps)
+
+
+def test_the_kernel_refuses_steps_that_are_not_in_memory() -> None:
+    """It would read, or write, what lies behind."""
+    net = StackedMLP(Shape(INPUTS, 21), 1, engine="native")
+    assert net.kernel is not None
+    zeros = torch.zeros_like(net.flat)
+    none = torch.zeros(1)
+    rule = (net.flat, zeros.clone(), zeros.clone(), None, (0.0, 0.0), (none, none, none), (), 1e3)
+    step = Step(*rule).at(torch.zeros(1, 2, dtype=torch.float64)[:, 0], 1.0, 0.0)
+    x, y = torch.zeros(1, 3, INPUTS), torch.zeros(1, 3)
+    index = torch.zeros(1, 2, dtype=torch.int64)
+    keys = torch.zeros(2, 1, 2, dtype=torch.int64)
+    factors = torch.ones(2, 2, dtype=torch.float64)
+    for given, ahead in (
+        (Given(x, index), Ahead(factors)),
+        (Given(x), Ahead(factors, keys=keys, dropped=keys[0, 0, :1])),
+        (Given(x), Ahead(factors, keys=keys)),
+    ):
+        with pytest.raises(ValueError, match=r"followed|dropout"):
+            net.kernel.follow(MeanSquare().fused, given, y, y, step, ahead, {})
+    two = torch.zeros(2, 1, 2, dtype=torch.int64)
+    made, *_ = net.kernel.follow(
+        MeanSquare().fused, Given(x, two[0]), y, torch.ones_like(y), step, Ahead(factors), {}
+    )
+    assert made == 2
