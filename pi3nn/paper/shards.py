@@ -39,6 +39,8 @@ from __future__ import annotations
 import fnmatch
 import functools
 import json
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -272,11 +274,15 @@ def ood_tables(folder: Path, protocol: str) -> dict[str, pd.DataFrame]:
 
 def provenance(folder: Path, protocol: str) -> dict[str, Any]:
     """The content of ``provenance.json``; empty where there is none."""
+    file = records_folder(folder, protocol) / "provenance.json"
     try:
-        text = (records_folder(folder, protocol) / "provenance.json").read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
-    found: dict[str, Any] = json.loads(text)
+    try:
+        found: dict[str, Any] = json.loads(text)
+    except ValueError as error:
+        raise _unreadable(file, error) from error
     return found
 
 
@@ -285,10 +291,8 @@ def read(file: Path) -> pd.DataFrame:
     try:
         # A key is a name, though some consist of digits only.
         table = pd.read_csv(file, dtype={"key": str})
-    except (OSError, EOFError, ValueError) as error:
-        raise UserError(
-            f"{file} can't be read ({error}): delete it, and scripts/reproduce_paper makes it again"
-        ) from error
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise _unreadable(file, error) from error
     table = rounded(table)  # pandas may read the last bit another way
     return table.fillna({"reason": ""}) if "reason" in table else table.assign(reason="")
 
@@ -299,5 +303,19 @@ def _there(folder: Path, protocol: str, uci: bool) -> list[Shard]:
 
 
 def _picture(prefix: Path, method: str) -> Arrays:
-    with np.load(f"{prefix}-{method}.npz", allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+    path = Path(f"{prefix}-{method}.npz")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        table = path.with_suffix(".csv.gz").name
+        raise UserError(
+            f"{path} can't be read ({error}): delete {table} beside it, and scripts/reproduce_paper "
+            "makes both again"
+        ) from error
+
+
+def _unreadable(file: Path, error: Exception) -> UserError:
+    return UserError(
+        f"{file} can't be read ({error}): delete it, and scripts/reproduce_paper makes it again"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 
 from pi3nn.cli.report import _guarded
 from pi3nn.paper import published, report
+from pi3nn.paper.ood.reports import Report
 from pi3nn.paper.report import claims, prose, source
 from pi3nn.paper.report.cells import judged
 from tests.paper.chromium import Chromium
@@ -243,6 +245,44 @@ def test_rows_out_of_distribution_are_found_by_the_mean_auroc(made: Path) -> Non
     assert missing.answer == "not run"
 
 
+def test_the_claim_on_widths_takes_sqr_as_the_table_of_widths_does(tmp_path: Path) -> None:
+    near, narrow = (0.95, 0.95), (0.95, 0.95, 0.95, 0.95)
+    made = [runs("boston", m, "released", near) for m in ("pi3nn", "qd", "piven", "der")]
+    setting = runs("boston", "sqr", "released", near).assign(nmpiw=0.5)
+    grid = runs("boston", "sqr_free", "released", narrow).assign(nmpiw=0.1)
+    found = source.read(export(tmp_path, *made, setting, grid), "released")
+    width = next(c for c in claims.checked(found) if "smallest width" in c.text)
+    assert width.answer == "yes, so far"
+    assert "On 1 of 1 sets (boston)" in width.numbers
+
+
+def test_confidences_of_a_claim_are_those_of_the_lowest_level(tmp_path: Path) -> None:
+    low = ranks("pi3nn", "released", (0.9, 0.2, 0.3, 0.7, 0.9), (0.5, 0.99, 0.97, 0.95, 0.5))
+    high = low.assign(gamma=0.99, score_mean=0.1)
+    found = source.read(export(tmp_path, pd.concat([high, low])), "released")
+    flight = next(c for c in claims.checked(found) if c.text.endswith("rows: flight delays"))
+    assert "train 0.90, rank1 0.20, rank2 0.30, rank3 0.70" in flight.numbers
+
+
+def test_crossings_that_were_not_measured_are_no_answer(made: Path) -> None:
+    for counted, answer in ((np.nan, "not run"), (0.0, "yes"), (3.0, "no")):
+        numbers = pd.DataFrame(
+            {"method": ["pi3nn"], "gamma": [0.9], "ratio": [2.0], "between_levels": [counted]}
+        )
+        line = Report(numbers, [], dict)
+        found = dataclasses.replace(source.read(made, "paper"), ood={"cubic1d": line})
+        crossing = next(c for c in claims.checked(found) if "never cross" in c.text)
+        assert crossing.answer == answer
+
+
+def test_a_difference_of_one_run_is_told_as_such(tmp_path: Path) -> None:
+    both = ranks("pi3nn", "released", (0.9, 0.6, 0.6, 0.6, 0.6), (0.5,) * 5)
+    cells = judged(source.read(export(tmp_path, both[both["seed"] == 1]), "released"))
+    cell = next(c for c in cells if c.column == "rank1" and c.statistic == "mean" and c.ours)
+    assert cell.verdict == "differs"
+    assert cell.reason.startswith("one run only")
+
+
 def test_counts_add_up_to_all_printed_cells(made: Path) -> None:
     lines = (made / "summary.md").read_text().splitlines()
     totals = [line.split("|")[2:-1] for line in lines if line.startswith("| all ")]
@@ -335,6 +375,25 @@ def test_no_records_are_one_sentence(
     assert "there are no records" in said
     assert "scripts/reproduce_paper" in said
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("uci-boston-pi3nn.csv.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + 20 * b"\xff"),
+        ("uci-boston-pi3nn.csv.gz", b"no gzip"),
+        ("provenance.json", b"{"),
+    ],
+)
+def test_a_damaged_file_is_one_sentence(
+    name: str, content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    export(tmp_path, runs("boston", "pi3nn", "paper"))
+    (tmp_path / "records" / "paper" / name).write_bytes(content)
+    assert _guarded(["paper", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert f"{name} can't be read" in said
+    assert "scripts/reproduce_paper makes it again" in said
 
 
 # --- with system packages ------------------------------------------------------------------------

@@ -252,6 +252,14 @@ def test_reading_needs_neither_torch_nor_hydra(store: Store, tmp_path: Path) -> 
     assert done.stdout == "set()\n"
 
 
+@pytest.mark.parametrize("content", [None, b"no picture"])
+def test_a_missing_or_broken_picture_is_told(content: bytes | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "cubic1d-cubic1d-qd.npz").write_bytes(content)
+    with pytest.raises(UserError, match=r"delete cubic1d-cubic1d-qd\.csv\.gz beside it"):
+        shards._picture(tmp_path / "cubic1d-cubic1d", "qd")
+
+
 def test_nothing_exported_is_no_mistake_and_a_broken_file_is_told(tmp_path: Path) -> None:
     assert shards.uci_records(tmp_path, "paper").empty
     assert shards.ood_reports(tmp_path, "paper") == {}

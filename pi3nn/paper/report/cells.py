@@ -1,7 +1,7 @@
 """A verdict for every number that the paper prints.
 
 Table 1 and the coverages of the MPIW table follow `pi3nn.paper.verdicts`, Tables 2 and 3
-`pi3nn.paper.ood.measures`. A printed width is that of one split, so ours is judged by the scatter of
+`pi3nn.paper.ood.runs`. A printed width is that of one split, so ours is judged by the scatter of
 splits: with `s` the standard deviation over our `n` splits, the two agree if
 
     |ours - printed| <= half a unit of the last printed digit + min(2 s sqrt(1 + 1 / n), printed / 4)
@@ -37,6 +37,7 @@ RULES = (
     "reason stands with the cell.",
 )
 _UNCLEAR = "no cause known"
+_ONE_RUN = "one run only, whose scatter is not known"
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class _Ours:
     tolerance: float
     basis: str
     problem: str = ""  # why the two can't be compared
+    doubt: str = ""  # why a difference may be chance all the same
 
 
 def _cell(source: Source, table: str, method: str, column: str, statistic: str) -> Judged:
@@ -126,8 +128,8 @@ def _known_cause(start: Sequence[str], cell: published.Cell) -> _Cause | None:
 def _explained(known: _Cause | None, cell: published.Cell, ours: _Ours) -> tuple[str, str]:
     """Verdict and reason of a number that differs."""
     if known is None:
-        return verdicts.DIFFERS, ours.problem or _UNCLEAR
-    reason = "; ".join(filter(None, [ours.problem, known.reason]))
+        return verdicts.DIFFERS, ours.problem or ours.doubt or _UNCLEAR
+    reason = "; ".join(filter(None, [ours.problem, ours.doubt, known.reason]))
     if not known.cannot:
         return verdicts.DIFFERS, reason
     if cell.files is not None:
@@ -138,6 +140,7 @@ def _explained(known: _Cause | None, cell: published.Cell, ours: _Ours) -> tuple
 
 @functools.cache
 def _known() -> list[dict[str, str]]:
+    """The rows of ``known.csv``; its ``source`` is for us, readers of a report do not have that sheet."""
     with open(Path(__file__).with_name("known.csv"), newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -231,7 +234,8 @@ def _confidence(
     runs = int(row["runs"])
     allowed = 0.01 + 2 * scatter * math.sqrt(1 + 1 / runs)
     basis = f"{runs} run{'s' if runs > 1 else ''}, {row['n']:.0f} rows, level {row['gamma']:g}"
-    return _Ours(float(row[f"confidence_{statistic}"]), allowed, basis)
+    doubt = _ONE_RUN if runs == 1 else ""
+    return _Ours(float(row[f"confidence_{statistic}"]), allowed, basis, doubt=doubt)
 
 
 _OURS = {

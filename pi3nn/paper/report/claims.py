@@ -58,12 +58,15 @@ def checked(source: Source) -> list[Claim]:
 Column = dict[str, Entry]
 
 
-def _complete(source: Source) -> dict[str, Column]:
-    """Data sets with results of all methods."""
+def _complete(
+    source: Source, entry: Callable[[str, str], Entry | None] | None = None
+) -> dict[str, Column]:
+    """Data sets with results of all methods; `entry` by method and data set, default: of Table 1."""
+    entry = entry or source.entry
     found: dict[str, Column] = {}
     for dataset in SETS:
-        own = {method: source.entry(method, dataset) for method in METHODS}
-        column = {method: entry for method, entry in own.items() if entry and entry.stats}
+        there = {method: entry(method, dataset) for method in METHODS}
+        column = {method: own for method, own in there.items() if own and own.stats}
         if len(column) == len(METHODS):
             found[dataset] = column
     return found
@@ -145,7 +148,9 @@ def _std(source: Source) -> Claim:
 
 
 def _width(source: Source) -> Claim:
-    wins, score_wins, complete = [], 0, _complete(source)
+    # SQR's widths are those of the setting that the text names, as in the table.
+    complete = _complete(source, lambda method, dataset: source.uci.get((method, dataset)))
+    wins, score_wins = [], 0
     for dataset, column in complete.items():
         off = {m: round(abs(round(e.stats["best"], 2) - GAMMA), 3) for m, e in column.items()}
         widths = {
@@ -219,6 +224,7 @@ def _confidences(source: Source, experiment: str) -> str:
     if not sets:
         return ""
     numbers = source.ood[experiment].numbers
+    numbers = numbers[numbers["gamma"] == numbers["gamma"].min()]
     own = numbers[numbers["method"] == "pi3nn"].set_index("set")["confidence_mean"]
     shown = ", ".join(f"{name} {own[name]:.2f}" for name in ("train", *sets))
     return f" Confidence: {shown}."
@@ -276,9 +282,11 @@ def _one_dimension(source: Source) -> Claim:
 def _crossing(source: Source) -> Claim:
     numbers = _line(source)
     place, text = "section 3.3, Theorem 1", "PI3NN's intervals of different levels never cross"
-    if numbers.empty or "pi3nn" not in set(numbers["method"]):
-        return Claim(place, text, "not run", "No records of the 1D function.")
-    counts = numbers.groupby("method")["between_levels"].max().dropna()
+    counts = pd.Series(dtype=float)
+    if not numbers.empty:
+        counts = numbers.groupby("method")["between_levels"].max().dropna()
+    if "pi3nn" not in counts:
+        return Claim(place, text, "not run", "No records of PI3NN at several levels.")
     told = ", ".join(f"{TITLES[m]} {counts[m]:g}" for m in METHODS if m in counts)
-    answer = "yes" if counts.get("pi3nn", 1) == 0 else "no"
+    answer = "yes" if counts["pi3nn"] == 0 else "no"
     return Claim(place, text, answer, f"Crossings on 561 places of the 1D function: {told}.")

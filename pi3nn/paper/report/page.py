@@ -44,7 +44,7 @@ CAPTIONS = {
     "cubic10d": "Figure 2 of the paper: densities of the width on training and OOD rows, 10D function.",
     "cubic10d_shift": "Confidence on rows that are shifted step by step, 10D function.",
     "flight": "Table 3 as a picture: confidence by rank, ours and the printed numbers.",
-    "streamflow": "Figure 4 of the paper: flow, prediction and 95 % interval.",
+    "streamflow": "Figure 4 of the paper: flow, prediction and interval.",
     "camels": "The same for another basin, whose data come with this project.",
 }
 _PROTOCOLS = {
