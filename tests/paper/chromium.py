@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import select
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ _FLAGS = [
     "--no-first-run",
     "--remote-debugging-pipe",
 ]
+_PATIENCE = 120  # seconds without a word
 
 
 @dataclass
@@ -43,6 +45,7 @@ class Chromium:
         os.close(to_read)
         os.close(to_write)
         self._left, self._number, self._session = b"", 0, ""
+        self._loaded = 0
         self.seen = Seen()
         targets = self.ask("Target.getTargets")["targetInfos"]
         page = next(target["targetId"] for target in targets if target["type"] == "page")
@@ -81,9 +84,10 @@ class Chromium:
         """Load a file as a window of that width would, and wait until it is there."""
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900,
                  deviceScaleFactor=1, mobile=width < 500)  # fmt: skip
+        before = self._loaded
         self.ask("Page.navigate", url=page.resolve().as_uri())
-        while self._next().get("method") != "Page.loadEventFired":
-            pass
+        while self._loaded == before:  # the event may have come before the answer
+            self._next()
 
     def value(self, expression: str) -> Any:
         """What a line of JavaScript says on the page."""
@@ -97,6 +101,7 @@ class Chromium:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._left:
+            assert select.select([self._read], [], [], _PATIENCE)[0], "Chromium says nothing"
             chunk = os.read(self._read, 1 << 20)
             assert chunk, "Chromium has ended"
             self._left += chunk
@@ -108,6 +113,8 @@ class Chromium:
     def _note(self, message: dict[str, Any]) -> None:
         parameters = message.get("params", {})
         match message.get("method"):
+            case "Page.loadEventFired":
+                self._loaded += 1
             case "Network.requestWillBeSent":
                 self.seen.requests.append(parameters["request"]["url"])
             case "Runtime.consoleAPICalled":
