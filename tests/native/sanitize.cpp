@@ -79,9 +79,33 @@ void run(Task t, bool indexed, bool masked, bool joined, int64_t missing) {
     pi3nn_optimise(&rule, loss.data());
   }
 
-  const std::vector<int64_t> keys(2 * M, 0xffffffff), dropped(M, 6554);
+  const int64_t steps = 3;  // as many as there are rates
+  const std::vector<int64_t> keys(steps * 2 * M, 0xffffffff), dropped(M, 6554);
   std::vector<T> hashed(M * t.rows * H);
   pi3nn_masks(keys.data(), dropped.data(), M, t.rows * H, hashed.data());
+
+  std::vector<T> moved = params, first = own, filled(masks.size());
+  std::vector<int64_t> indices;
+  for (int64_t step = 0; step < steps; ++step)
+    indices.insert(indices.end(), index.begin(), index.end());
+  indices.shrink_to_fit();
+  const auto columns = numbers<T>(steps * column.size()), drawn = numbers<T>(steps * M * t.batch);
+  const std::vector<double> factors(2 * steps, 1.0);
+  Course course = {};
+  course.steps = steps, course.index_step = index.size(), course.uniform_step = M * t.batch;
+  course.column_step = column.size(), course.factors = factors.data();
+  if (masked) course.keys = keys.data(), course.dropped = dropped.data();
+  t.params = rule.params = moved.data();
+  t.index = indexed ? indices.data() : nullptr;
+  t.masks = masked ? filled.data() : nullptr;
+  t.column = joined ? columns.data() : nullptr;
+  l.state[0] = first.data();
+  for (l.kind = 0; l.kind < 5; ++l.kind) {
+    if (outputs[l.kind] != O) continue;
+    l.uniform = l.kind == 1 ? drawn.data() : nullptr;
+    course.moves = l.kind == 4;
+    pi3nn_follow(&course, &t, &l, &rule);
+  }
 }
 
 }  // namespace
