@@ -423,7 +423,7 @@ def test_bisection_searches_each_member_for_itself():
 
 
 def test_45_members_99_levels_10000_rows_take_a_fraction_of_a_second():
-    """50 ms is the aim on one free core; four times that leaves room for a busy machine."""
+    """50 ms is the aim on one core; four times that leaves room for a slower one."""
     rng = np.random.default_rng(0)
     y = rng.normal(size=(45, 10_000))
     residual = y - median_shift(y)[:, None]
@@ -431,9 +431,9 @@ def test_45_members_99_levels_10000_rows_take_a_fraction_of_a_second():
     counts = [outside_count(10_000, percent / 100) for percent in range(1, 100)]
     seconds = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         scale, reached = exact_scale(residual, width, counts, np.full(45, 1e-6), y)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     assert (reached == counts).all()
     assert (np.diff(scale, axis=1) > 0).all()
     assert min(seconds) < 0.2

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pandas as pd
@@ -60,16 +60,22 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
 
 
 def test_help_is_quick_fits_a_screen_and_names_every_choice(tmp_path: Path) -> None:
-    started = time.perf_counter()
+    before = _children_seconds()
     done = pi3nn_run(tmp_path, "--help")
-    seconds = time.perf_counter() - started
+    seconds = _children_seconds() - before
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 100
     for choice in ("boston", "yacht", "pi3nn", "linear", "released", "uci"):
         assert choice in done.stdout
-    assert seconds < 3, "1.5 s on an idle machine"
+    assert seconds < 1, "it would take seconds to load torch"
+
+
+def _children_seconds() -> float:
+    """Processor time of processes that have ended: how busy the machine is does not count."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def test_a_run_writes_its_table_figure_and_members(tmp_path: Path) -> None:
