@@ -413,8 +413,8 @@ class Step:
     moments : pair of Tensor (M, P), optional
         First and second moment of Adam; without them, plain gradient descent.
     betas : pair of float
-    l1, l2, decay : Tensor (M,)
-        Of the kernel's type. `decay` is coupled weight decay.
+    penalties : three of Tensor (M,)
+        L1, L2 and coupled weight decay, of the kernel's type.
     spans : sequence of slice
         Columns that `l1` and `l2` are for.
     limit : float

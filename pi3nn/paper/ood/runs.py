@@ -117,6 +117,12 @@ def averages(runs: Runs) -> pd.DataFrame:
     return table.reset_index()
 
 
+def allowed(std: float, runs: int) -> float:
+    """How far ours may be from a printed single run; `std` over our runs, NaN if there is one."""
+    scatter = 0.0 if math.isnan(std) else std
+    return 0.01 + 2 * scatter * math.sqrt(1 + 1 / runs)
+
+
 def beside_paper(table: pd.DataFrame, printed_in: str) -> pd.DataFrame:
     """The same rows with ``paper``, as printed, and ``verdict``, empty where nothing is printed."""
     found = []
@@ -127,9 +133,7 @@ def beside_paper(table: pd.DataFrame, printed_in: str) -> pd.DataFrame:
         if mean is None or std is None:
             found.append(("", ""))
             continue
-        scatter = 0.0 if math.isnan(row.seeds_std) else row.seeds_std
-        allowed = 0.01 + 2 * scatter * math.sqrt(1 + 1 / row.runs)
-        verdict = verdicts.verdict(row.confidence_mean, mean, allowed)
+        verdict = verdicts.verdict(row.confidence_mean, mean, allowed(row.seeds_std, row.runs))
         if verdict == verdicts.DIFFERS and row.runs == 1:
             verdict = ONE_RUN
         found.append((f"{mean.printed} ± {std.printed}", verdict))

@@ -25,6 +25,7 @@ from pathlib import Path
 import pandas as pd
 
 from pi3nn.paper import published, verdicts
+from pi3nn.paper.ood.runs import allowed
 from pi3nn.paper.report.source import Entry, Source
 
 RULES = (
@@ -171,8 +172,8 @@ def _statistic(
     # The printed std of SQR is that of the whole grid, nothing that the text's setting has.
     printed_std = sample.std if entry.method == "sqr" or std is None else std.value
     printed = cell.value if cell else entry.stats["best"]
-    allowed = verdicts.tolerance(name, sample, entry.method, printed, printed_std)
-    return _Ours(entry.stats[name], allowed, _basis(source, entry))
+    tolerance = verdicts.tolerance(name, sample, entry.method, printed, printed_std)
+    return _Ours(entry.stats[name], tolerance, _basis(source, entry))
 
 
 def _mpiw(source: Source, table: str, method: str, column: str, statistic: str) -> _Ours | str:
@@ -187,15 +188,15 @@ def _mpiw(source: Source, table: str, method: str, column: str, statistic: str) 
     cell = published.cell(table, method, column, "mpiw")
     widths = entry.widths()
     scatter = float(widths.std()) if len(widths) > 1 else 0.0
-    allowed = 2 * scatter * math.sqrt(1 + 1 / max(len(widths), 1))
+    tolerance = 2 * scatter * math.sqrt(1 + 1 / max(len(widths), 1))
     if cell:
-        allowed = 0.5 * 10.0**-cell.decimals + min(allowed, cell.value / 4)
+        tolerance = 0.5 * 10.0**-cell.decimals + min(tolerance, cell.value / 4)
     printed = published.cell(table, method, column, "picp")
     problem = ""
     if printed and abs(coverage.value - printed.value) > coverage.tolerance:
         problem = f"our best coverage is {coverage.value:.3f}, not {printed.printed}"
     basis = f"at PICP {coverage.value:.3f}; splits: {', '.join(f'{w:.3f}' for w in widths)}"
-    return _Ours(entry.stats["width"], allowed, basis, problem)
+    return _Ours(entry.stats["width"], tolerance, basis, problem)
 
 
 def _missing(entry: Entry | None) -> str:
@@ -229,13 +230,11 @@ def _confidence(
     if own.empty:
         return "no records"
     row = own.sort_values("gamma").iloc[0]
-    scatter = row["seeds_std" if statistic == "mean" else "spread_std"]
-    scatter = 0.0 if math.isnan(scatter) else float(scatter)
-    runs = int(row["runs"])
-    allowed = 0.01 + 2 * scatter * math.sqrt(1 + 1 / runs)
+    scatter, runs = row["seeds_std" if statistic == "mean" else "spread_std"], int(row["runs"])
     basis = f"{runs} run{'s' if runs > 1 else ''}, {row['n']:.0f} rows, level {row['gamma']:g}"
     doubt = _ONE_RUN if runs == 1 else ""
-    return _Ours(float(row[f"confidence_{statistic}"]), allowed, basis, doubt=doubt)
+    value = float(row[f"confidence_{statistic}"])
+    return _Ours(value, allowed(float(scatter), runs), basis, doubt=doubt)
 
 
 _OURS = {

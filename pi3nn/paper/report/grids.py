@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pi3nn import metrics
 from pi3nn.paper.ood.measures import TITLES as OOD_TITLES
 from pi3nn.paper.report.cells import Judged
-from pi3nn.paper.report.source import GAMMA, METHODS, SETS, TITLES, Source
+from pi3nn.paper.report.source import GAMMA, INTERVAL_METHODS, METHODS, SETS, TITLES, Source
+from pi3nn.paper.shards import SIX
 
 Place = tuple[str, str, str]  # method, column, statistic
 
@@ -17,8 +18,6 @@ QUICK = (
     "QUICK BUDGET: fewer seeds, smaller grids, large data sets subsampled. These are not the runs "
     "that the paper describes; verdicts say little."
 )
-_OOD_METHODS = ("pi3nn", "pi3nn_no_ood", "qd", "piven", "sqr", "der")
-_PI_METHODS = METHODS[:-1]  # the paper does not count DER among them
 
 
 @dataclass(frozen=True)
@@ -50,12 +49,12 @@ LAYOUTS = (
     ),
     Layout(
         "table2", "conf_10d", "Table 2: confidence score, 10D cubic function",
-        _OOD_METHODS, {"train": "train", "ood": "OOD"}, ("mean", "std"),
+        SIX, {"train": "train", "ood": "OOD"}, ("mean", "std"),
         "Best: the method whose width tells OOD rows best from the others (AUROC).",
     ),
     Layout(
         "table3", "conf_flight", "Table 3: confidence score, flight delays (trained on rank 4)",
-        _OOD_METHODS, _RANKS, ("mean", "std"),
+        SIX, _RANKS, ("mean", "std"),
         "Best: the method whose width tells ranks 1 to 3 best from rank 4 (mean AUROC).",
     ),
 )  # fmt: skip
@@ -169,7 +168,7 @@ def _table1_shaded(ours: Mapping[Place, float]) -> set[Place]:
         for statistic in ("mean", "best", "worst"):
             shaded |= _nearest(_of(ours, column, statistic))
         stds = _of(ours, column, "std")
-        shaded |= _smallest({p: v for p, v in stds.items() if p[0] in _PI_METHODS}, 3)
+        shaded |= _smallest({p: v for p, v in stds.items() if p[0] in INTERVAL_METHODS}, 3)
     return shaded
 
 
