@@ -99,7 +99,7 @@ class Method(ABC):
     varying: ClassVar[frozenset[str]] = frozenset()  # settings that may differ within a stack
     swaps: ClassVar[bool] = False  # True: crossed bounds are counted, then swapped
     conformal: ClassVar[bool] = False  # True: makes sense with calibrate=conformal only
-    revision: ClassVar[int] = 0  # raised when its numbers change and those of others do not
+    revision: ClassVar[int] = 0  # raised when its numbers alone change; never lowered
 
     def check(self, settings: Any) -> None:  # noqa: B027 (most methods have nothing to refuse)
         """Raise UserError for settings that have the right type but make no sense."""

@@ -336,6 +336,12 @@ def test_the_page_has_every_part_and_details_on_hover(made: Path) -> None:
     assert "5 shards, 20 members, 0 of them failed" in page
 
 
+def test_only_runs_whose_records_are_there_are_counted(tmp_path: Path) -> None:
+    export(tmp_path, runs("boston", "pi3nn", "paper"), runs("wine", "pi3nn", "paper"))
+    (tmp_path / "records" / "paper" / "uci-wine-pi3nn.csv.gz").unlink()
+    assert list(source.read(tmp_path, "paper").provenance["shards"]) == ["uci-boston-pi3nn"]
+
+
 def test_prose_knows_what_the_documents_use() -> None:
     text = "## A `b`\n\nOne **two `x*y*z`** [three](four.md) a < b\n\n| h |\n|---|\n| \\|z\\| |"
     assert prose.to_html(text, shift=1) == (

@@ -103,8 +103,16 @@ def read(folder: Path, protocol: str) -> Source:
         unit(protocol),
         entries(shards.uci_records(folder, protocol), unit(protocol)),
         shards.ood_reports(folder, protocol),
-        shards.provenance(folder, protocol),
+        _origin(folder, protocol),
     )
+
+
+def _origin(folder: Path, protocol: str) -> dict[str, Any]:
+    """The provenance, of shards whose table is there: a shard is noted before its table is written."""
+    found, place = shards.provenance(folder, protocol), shards.records_folder(folder, protocol)
+    noted = found.get("shards", {})
+    there = {name: noted[name] for name in noted if (place / f"{name}.csv.gz").is_file()}
+    return {**found, "shards": there} if found else {}
 
 
 def unit(protocol: str) -> str:
