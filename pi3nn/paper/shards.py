@@ -308,9 +308,9 @@ def _picture(prefix: Path, method: str) -> Arrays:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        table = path.with_suffix(".csv.gz").name
+        table, reason = path.with_suffix(".csv.gz").name, getattr(error, "strerror", None) or error
         raise UserError(
-            f"{path} can't be read ({error}): delete {table} beside it, and scripts/reproduce_paper "
+            f"{path} can't be read ({reason}): delete {table} beside it, and scripts/reproduce_paper "
             "makes both again"
         ) from error
 

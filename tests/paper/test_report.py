@@ -400,6 +400,7 @@ def test_a_damaged_file_is_one_sentence(
     said = capsys.readouterr().err
     assert f"{name} can't be read" in said
     assert "scripts/reproduce_paper makes it again" in said
+    assert {path.name for path in tmp_path.iterdir()} <= {"records", "figures"}
 
 
 # --- with system packages ------------------------------------------------------------------------

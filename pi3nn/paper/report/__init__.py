@@ -45,13 +45,15 @@ def write(folder: Path, protocols: Sequence[str] = PROTOCOLS) -> Path:
     try:
         with _drawn(folder, there):
             parts = [_part(folder, name) for name in there]
-            for part in parts:
-                _write_tables(folder, part)
-            whole = pd.concat([_verdicts(part) for part in parts])
-            whole.to_csv(folder / "verdicts.csv", index=False, float_format="%.6g")
-            (folder / "summary.md").write_text(in_words(parts), encoding="utf-8")
+        # All that may be wrong with the records has been found by now.
+        text = page.document(folder, parts)
+        for part in parts:
+            _write_tables(folder, part)
+        whole = pd.concat([_verdicts(part) for part in parts])
+        whole.to_csv(folder / "verdicts.csv", index=False, float_format="%.6g")
+        (folder / "summary.md").write_text(in_words(parts), encoding="utf-8")
         path = folder / "report.html"
-        path.write_text(page.document(folder, parts), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"can't write the report into {folder}: {error.strerror}") from error
     return path
