@@ -55,7 +55,9 @@ class Store:
         """Keys of all members, sorted."""
         if not self.root.is_dir():
             return []
-        return sorted(entry.name for entry in os.scandir(self.root) if entry.name in self)
+        names = (entry.name for entry in os.scandir(self.root))
+        # One killed just before its folder got its name is whole but for the name.
+        return sorted(key for key in names if not key.startswith(_TEMPORARY) and key in self)
 
     def write(
         self,

@@ -61,6 +61,17 @@ def test_a_folder_without_its_marker_does_not_exist(tmp_path: Path) -> None:
     assert store.rows()[0]["picp"] == 2.0
 
 
+def test_a_folder_that_never_got_its_name_is_no_member(tmp_path: Path) -> None:
+    """A process killed between the marker and the name."""
+    store = Store(tmp_path)
+    store.write("abc", **content())
+    (tmp_path / "abc").rename(tmp_path / ".tmp-abc-1-0")
+    assert store.keys() == []
+    assert store.rows() == []
+    store.write("abc", **content())
+    assert store.keys() == ["abc"]
+
+
 def test_records_and_predictions_are_replaced_whole(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.write("abc", **content())
