@@ -1,0 +1,39 @@
+"""What the README and ``results/paper`` show is what the committed records say."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pi3nn.paper import report
+from tests.conftest import REPOSITORY
+
+RESULTS = REPOSITORY / "results" / "paper"
+
+
+def test_the_readme_shows_the_means_of_table_1() -> None:
+    table = (RESULTS / "tables" / "paper" / "table1.md").read_text(encoding="utf-8").splitlines()
+    head = next(line for line in table if line.startswith("|"))
+    means = [line for line in table if line.split("|")[2:3] == [" mean           "]]
+    assert len(means) == 5
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    for line in (head, *means):
+        first, _, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        assert f"| {first} | {' | '.join(cells)} |" in readme
+
+
+@pytest.mark.slow
+def test_the_committed_tables_are_made_of_the_committed_records(tmp_path: Path) -> None:
+    shutil.copytree(RESULTS / "records", tmp_path / "records")
+    report.write(tmp_path)
+    committed = [
+        *(RESULTS / "tables").rglob("*.*"),
+        RESULTS / "verdicts.csv",
+        RESULTS / "summary.md",
+    ]
+    assert len(committed) > 20
+    for file in committed:
+        made = tmp_path / file.relative_to(RESULTS)
+        assert made.read_bytes() == file.read_bytes(), f"{file}: run pi3nn-report paper"
