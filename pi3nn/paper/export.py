@@ -95,7 +95,7 @@ def _origin(shard: Shard, store: Store, keys: Sequence[str], table: pd.DataFrame
     return {
         "members": len(members),
         "failed": int((members["status"] != "ok").sum()),
-        "seconds": round(float(members["seconds"].sum()), 1),
+        "seconds": float(f"{members['seconds'].sum():.4g}"),
         "date": started.date().isoformat(),
         "commits": sorted(commits),
         **{name: first[name] for name in ("versions", "python", "cpu", "cores")},
