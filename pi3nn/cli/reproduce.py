@@ -101,5 +101,5 @@ def _end(folder: Path, failed: Sequence[str]) -> int:
         print(f"the report is {report.write(folder)}, made of {folder / 'records'}")
     if failed:
         names = ", ".join(failed)
-        return _say(f"{len(failed)} shards failed: {names}; start it again to try them again", 1)
+        return _say(f"failed: {names}; start it again to try them again", 1)
     return 0

@@ -30,7 +30,7 @@ class Settings:
     source: str = "uci"
     name: str = MISSING
     # Energy and naval have a second target, which is no input. The released runs of SQR fed it to
-    # the network all the same (protocol sheet, fact 4); true repeats that, as the last input.
+    # the network all the same (discrepancies 3.4); true repeats that, as the last input.
     leak_other_target: bool = False
     # Only so many rows of the set, drawn at random; null: all. For quick looks, not in the paper.
     limit: int | None = None

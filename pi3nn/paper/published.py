@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-# Runs behind one cell of Table 1 (protocol.md, facts 1 and 2). The printed cells of SQR are over its
+# Runs behind one cell of Table 1 (discrepancies 1.1 and 3.1). The printed cells of SQR are over its
 # whole grid (here `sqr_free`: 405 distinct runs, each listed four times); the setting that the text
 # names (`sqr`) has 27.
 RUNS = {"pi3nn": 27, "der": 27, "qd": 243, "piven": 243, "sqr": 27, "sqr_free": 405}
@@ -20,7 +20,7 @@ class Cell:
     """One printed number.
 
     ``printed`` is the text as it stands in the paper. ``files`` is the value in the authors' result
-    files, of the setting that the text names, where it is not the printed one (protocol.md 0.2 and
+    files, of the setting that the text names, where it is not the printed one (discrepancies 3.1 and
     4.1); None elsewhere.
     """
 

@@ -298,7 +298,7 @@ def test_without_file_and_mirror_the_months_are_downloaded():
 
 
 def test_january_to_april_is_read_within_a_gigabyte(mirror, tmp_path):
-    """Also what the protocol sheet, 3.3, found in these rows: shift of TaxiOut in training stds."""
+    """Also what the discrepancies 8, found in these rows: shift of TaxiOut in training stds."""
     folder = mirror(flight.JANUARY_TO_APRIL).parent.parent
     program = f"""
 import os, resource

@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from pi3nn.data import splits, uci
 from pi3nn.errors import UserError
 
-# Rows, training rows and test rows of the paper's splits (protocol sheet, 3.1).
+# Rows, training rows and test rows of the paper's splits.
 SIZES = {
     "boston": (506, 455, 51),
     "concrete": (1030, 927, 103),

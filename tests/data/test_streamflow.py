@@ -1,4 +1,4 @@
-"""Streamflow: the windows a prediction sees, dates, what the protocol sheet found, bad files."""
+"""Streamflow: the windows a prediction sees, dates, what is known of the released file, bad files."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from pi3nn.errors import UserError
 
 Mirror = Callable[[str], Path]
 
-# Rows and inputs of each set (protocol sheet, 3.1).
+# Rows and inputs of each set.
 SHAPES = {
     "boston": (506, 13),
     "concrete": (1030, 8),

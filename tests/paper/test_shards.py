@@ -296,7 +296,7 @@ def test_a_failing_shard_does_not_stop_the_others_and_is_told(
     there = [shards.path(tmp_path / "out", shard).is_file() for shard in few]
     assert there == [True, False, True]
     said = capsys.readouterr()
-    assert "1 shards failed: uci-boston-pi3nn" in said.err
+    assert "failed: uci-boston-pi3nn; start it again" in said.err
     assert "one target only" in said.out
 
 

@@ -122,7 +122,8 @@ def _known_cause(start: Sequence[str], cell: published.Cell) -> _Cause | None:
     for row in _known():
         wanted = [row[key] for key in ("protocol", "table", "method", "column", "statistic")]
         if all(w == "*" or h in w.split("|") for w, h in zip(wanted, have, strict=True)):
-            return _Cause(row["kind"] == "cannot", row["reason"].format(files=cell.files))
+            reason = row["reason"].format(files=cell.files)
+            return _Cause(row["kind"] == "cannot", f"{reason} (discrepancies {row['discrepancy']})")
     return None
 
 
@@ -141,7 +142,7 @@ def _explained(known: _Cause | None, cell: published.Cell, ours: _Ours) -> tuple
 
 @functools.cache
 def _known() -> list[dict[str, str]]:
-    """The rows of ``known.csv``; its ``source`` is for us, readers of a report do not have that sheet."""
+    """The rows of ``known.csv``; its ``discrepancy`` is an entry of docs/discrepancies.md."""
     with open(Path(__file__).with_name("known.csv"), newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -177,7 +178,7 @@ def _statistic(
 
 
 def _mpiw(source: Source, table: str, method: str, column: str, statistic: str) -> _Ours | str:
-    # SQR's row is of the setting that the text names, under both protocols (protocol.md 4.2).
+    # SQR's row is of the setting that the text names, under both protocols (discrepancies 5.8).
     entry = source.uci.get((method, column))
     missing = _missing(entry)
     if entry is None or missing:
