@@ -254,6 +254,8 @@ def test_the_claim_on_widths_takes_sqr_as_the_table_of_widths_does(tmp_path: Pat
     width = next(c for c in claims.checked(found) if "smallest width" in c.text)
     assert width.answer == "yes, so far"
     assert "On 1 of 1 sets (boston)" in width.numbers
+    mean = next(c for c in claims.checked(found) if "best mean coverage" in c.text)
+    assert "SQR's numbers are those of its whole grid on boston." in mean.numbers
 
 
 def test_confidences_of_a_claim_are_those_of_the_lowest_level(tmp_path: Path) -> None:
