@@ -20,10 +20,10 @@ from torch import Tensor
 
 from pi3nn.losses import Info, KnownLoss
 from pi3nn.methods.base import Stack, not_negative, share
-from pi3nn.methods.network import BoundsMethod, NetFit, NetSettings, failures
-from pi3nn.methods.sqr import pinball, recipe
+from pi3nn.methods.network import BoundsMethod, NetFit, NetSettings, failures, recipe
 from pi3nn.native import FusedLoss
 from pi3nn.nets import Init
+from pi3nn.quantiles import pinball
 
 
 @dataclass
@@ -62,7 +62,7 @@ class CQR(BoundsMethod):
         net, outcome = self.trained(
             stack,
             Init(),
-            recipe(stack),
+            recipe(stack, "weight_decay", "dropout"),
             KnownLoss(
                 lambda z, y, weights, info: quantile_loss(z, y, weights, info, gamma),
                 FusedLoss("pinball", ((1 - gamma) / 2, (1 + gamma) / 2)),

@@ -134,6 +134,15 @@ def pair(
     return lower, upper
 
 
+def recipe(stack: Stack, *names: str, **more: Any) -> Recipe:
+    """Adam on mini-batches, epoch after epoch, at a learning rate of each member's own.
+
+    Settings `names` are given to `Recipe` for each member, too; `more` is for all alike.
+    """
+    own: dict[str, Any] = {name: stack.tensor(name) for name in ("learning_rate", *names)}
+    return Recipe(epochs=stack.common.epochs, batch=stack.common.batch, **own, **more)
+
+
 def failures(outcome: Outcome, y: Tensor, lower: Tensor, upper: Tensor) -> dict[int, str]:
     """Members whose training failed or collapsed, and why, for `Fitted.failures`.
 

@@ -18,10 +18,9 @@ from torch import Tensor
 
 from pi3nn.losses import Info, KnownLoss
 from pi3nn.methods.base import Stack, more_than_zero, not_negative, one_of
-from pi3nn.methods.network import BoundsMethod, NetFit, NetSettings, failures
+from pi3nn.methods.network import BoundsMethod, NetFit, NetSettings, failures, recipe
 from pi3nn.native import FusedLoss
 from pi3nn.nets import Init, LayerInit
-from pi3nn.training import Recipe
 
 
 @dataclass
@@ -72,7 +71,7 @@ class QD(BoundsMethod):
         net, outcome = self.trained(
             stack,
             self._init(stack),
-            _recipe(stack),
+            recipe(stack, "decay", "decay_steps", batching="round", decay_unit=settings.decay_unit),
             self.known_loss(gamma, settings.penalty),
             state={name: stack.tensor(name) for name in ("lambda_in", "soften")},
         )
@@ -109,19 +108,6 @@ class QD(BoundsMethod):
             default=LayerInit("normal", std=stack.tensor("sigma_in"), bias=0.1),
             output_bias=torch.cat([bias, -bias, extra], dim=1),
         )
-
-
-def _recipe(stack: Stack) -> Recipe:
-    settings = stack.common
-    return Recipe(
-        learning_rate=stack.tensor("learning_rate"),
-        epochs=settings.epochs,
-        batch=settings.batch,
-        batching="round",
-        decay=stack.tensor("decay"),
-        decay_steps=stack.tensor("decay_steps"),
-        decay_unit=settings.decay_unit,
-    )
 
 
 METHOD = QD()

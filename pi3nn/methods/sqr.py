@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,15 +24,10 @@ from torch import Tensor
 from pi3nn.errors import UserError
 from pi3nn.losses import Info, KnownLoss
 from pi3nn.methods.base import Coefficients, Outputs, Stack, not_negative, one_of, share
-from pi3nn.methods.network import NetFit, NetMethod, NetSettings, failures, pair
+from pi3nn.methods.network import NetFit, NetMethod, NetSettings, failures, pair, recipe
 from pi3nn.native import FusedLoss
 from pi3nn.nets import Init, StackedMLP, with_column
-from pi3nn.training import Recipe
-
-_TAILS = (0.0, 0.0005, 0.0025, 0.005, 0.01, 0.025, *(i / 20 for i in range(1, 10)))
-GRID = (*_TAILS, 0.5, *(round(1 - tau, 4) for tau in reversed(_TAILS)))
-"""Quantiles that are kept for every row. A ReLU network is piecewise linear in tau, and so is what
-we put between them; the levels 0.1 ... 0.9, 0.95, 0.98, 0.99, 0.995 and 0.999 are on the grid."""
+from pi3nn.quantiles import GRID, between, pinball
 
 
 @dataclass
@@ -50,13 +46,15 @@ class SQRFit(NetFit):
 
     def at(self, x: Tensor, tau: float | Tensor) -> Tensor:
         """The quantile `tau`, one for all members or ``(M, 1)``, on rows ``x (M, N, D)``."""
-        return self.net.predict(_with_tau(x, torch.as_tensor(tau).to(x)))[..., 0]
+        column = _seen(torch.as_tensor(tau).to(x).reshape(-1, 1, 1))
+        return self.net.predict(with_column(x, column))[..., 0]
 
     def outputs(self, x: Tensor) -> dict[str, Tensor]:
         if bool(self.gamma.any()):
             tail = (1 - self.gamma[:, None]) / 2
             lower, upper = self.at(x, tail), self.at(x, 1 - tail)
             return {"point": (lower + upper) / 2, "lower": lower, "upper": upper}
+        # A ReLU network is piecewise linear in tau, and so is what we put between these.
         return {"point" if tau == 0.5 else f"q{tau}": self.at(x, tau) for tau in GRID}
 
     def state(self) -> dict[str, Tensor]:
@@ -89,14 +87,14 @@ class SQR(NetMethod):
 
     def fit(self, stack: Stack) -> SQRFit:
         tail = None if stack.gamma is None else (1 - stack.gamma) / 2
+        loss = known_loss(tail)
+        taus = stack.x.new_tensor(loss.fused.constants)
         net, outcome = self.trained(
             stack,
             Init(),
-            recipe(stack),
-            known_loss(tail),
-            column=drawn_column
-            if tail is None
-            else lambda _: _input(stack.x.new_tensor(_pair(tail))),
+            recipe(stack, "weight_decay", "dropout"),
+            loss,
+            column=drawn_column if tail is None else lambda _: _seen(taus.view(1, -1, 1)),
             uniforms=1 if tail is None else 0,
         )
         fitted = SQRFit(net, stack.x.new_full((stack.members,), stack.gamma or 0.0))
@@ -105,8 +103,7 @@ class SQR(NetMethod):
         return fitted
 
     def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> SQRFit:
-        net = StackedMLP.from_state(self.shape(inputs, settings), state)
-        return SQRFit(net, state["gamma"])
+        return SQRFit(StackedMLP.from_state(self.shape(inputs, settings), state), state["gamma"])
 
     def bounds(
         self,
@@ -121,12 +118,7 @@ class SQR(NetMethod):
         named = {"q0.5": outputs["point"], **outputs}
         known = np.stack([named[f"q{tau}"] for tau in GRID], axis=1)  # (M, G, N)
         tails = (1 - np.asarray(levels)) / 2
-        return _between(known, tails), _between(known, 1 - tails)
-
-
-def pinball(q: Tensor, y: Tensor, tau: float | Tensor) -> Tensor:
-    """``(1[q >= y] - tau) (q - y)``: smallest in expectation where `q` is the quantile `tau`."""
-    return ((q >= y).to(q.dtype) - tau) * (q - y)
+        return between(known, tails), between(known, 1 - tails)
 
 
 def _loss(z: Tensor, y: Tensor, weights: Tensor, info: Info, tail: float | None) -> Tensor:
@@ -141,49 +133,19 @@ def _loss(z: Tensor, y: Tensor, weights: Tensor, info: Info, tail: float | None)
 
 def known_loss(tail: float | None) -> KnownLoss:
     """The pinball loss of drawn quantiles, or of the pair `tail` and ``1 - tail``."""
-    return KnownLoss(
-        lambda z, y, weights, info: _loss(z, y, weights, info, tail),
-        FusedLoss("pinball", () if tail is None else _pair(tail)),
-    )
+    taus = () if tail is None else (tail, 1 - tail)
+    return KnownLoss(partial(_loss, tail=tail), FusedLoss("pinball", taus))
 
 
 def drawn_column(info: Info) -> Tensor:
     """What the network sees of the `tau` drawn for every row."""
     assert info.uniform is not None
-    return 12 * (info.uniform.transpose(1, 2) - 0.5)
+    return _seen(info.uniform.transpose(1, 2))
 
 
-def _pair(tail: float) -> tuple[float, float]:
-    return tail, 1 - tail
-
-
-def _input(taus: Tensor) -> Tensor:
-    """What the network sees of quantiles that all rows share: ``(1, K, 1)`` for K of them."""
-    return 12 * (taus.view(1, -1, 1) - 0.5)
-
-
-def _with_tau(x: Tensor, tau: Tensor) -> Tensor:
-    return with_column(x, 12 * (tau.reshape(-1, 1, 1) - 0.5))
-
-
-def _between(known: NDArray[np.float64], taus: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Quantiles ``(M, K, N)`` at `taus`, linear between the ones ``known (M, G, N)``."""
-    grid = np.asarray(GRID)
-    right = np.clip(np.searchsorted(grid, taus), 1, len(grid) - 1)
-    share = (taus - grid[right - 1]) / (grid[right] - grid[right - 1])
-    share = np.round(share, 9)[:, None]  # 1 - 0.95 is not 0.05: fall on the grid all the same
-    return np.asarray(known[:, right - 1] * (1 - share) + known[:, right] * share)
-
-
-def recipe(stack: Stack) -> Recipe:
-    """Also CQR's: Adam on mini-batches with weight decay and dropout."""
-    return Recipe(
-        learning_rate=stack.tensor("learning_rate"),
-        epochs=stack.common.epochs,
-        batch=stack.common.batch,
-        weight_decay=stack.tensor("weight_decay"),
-        dropout=stack.tensor("dropout"),
-    )
+def _seen(tau: Tensor) -> Tensor:
+    """What the network sees of a quantile."""
+    return 12 * (tau - 0.5)
 
 
 METHOD = SQR()
