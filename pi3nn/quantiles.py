@@ -6,8 +6,9 @@ from torch import Tensor
 
 _TAILS = (0.0, 0.0005, 0.0025, 0.005, 0.01, 0.025, *(i / 20 for i in range(1, 10)))
 GRID = (*_TAILS, 0.5, *(round(1 - tau, 4) for tau in reversed(_TAILS)))
-"""What to keep of a distribution: the bounds of the levels 0.1 ... 0.9, 0.95, 0.98, 0.99, 0.995 and
-0.999 are on the grid."""
+"""Quantiles that are kept for every row. A ReLU network is piecewise linear in tau, and so is what
+`between` puts between them; the levels 0.1 ... 0.9, 0.95, 0.98, 0.99, 0.995 and 0.999 are on the
+grid."""
 
 
 def pinball(q: Tensor, y: Tensor, tau: float | Tensor) -> Tensor:

@@ -26,10 +26,13 @@ from torch.nn.functional import softplus
 
 from pi3nn.losses import Info, KnownLoss
 from pi3nn.methods.base import Coefficients, Outputs, Stack, more_than_zero, not_negative, one_of
-from pi3nn.methods.network import NetFit, NetMethod, NetSettings, failures
+from pi3nn.methods.network import NetFit, NetMethod, NetSettings, failures, recipe
 from pi3nn.native import FusedLoss
 from pi3nn.nets import Init, LayerInit
 from pi3nn.training import Recipe
+
+SAID = ("point", "log_nu", "log_excess", "log_b")
+"""What is kept of the four parameters, for every row; `log_excess` is log(a - 1)."""
 
 LARGEST_SPREAD = 1000.0
 """Standard deviations beyond are cut off, as in the released runs."""
@@ -51,7 +54,7 @@ class Settings(NetSettings):
 class DERFit(NetFit):
     def outputs(self, x: Tensor) -> dict[str, Tensor]:
         said = self.net.predict(x, lambda z: torch.cat([z[..., :1], _log_softplus(z[..., 1:])], -1))
-        return dict(zip(("point", "log_nu", "log_excess", "log_b"), said.unbind(-1), strict=True))
+        return dict(zip(SAID, said.unbind(-1), strict=True))
 
 
 class DER(NetMethod):
@@ -75,10 +78,9 @@ class DER(NetMethod):
             state={name: stack.tensor(name) for name in LOSS.fused.state},
         )
         fitted = DERFit(net)
-        said = fitted.outputs(stack.x)
-        half = torch.exp((said["log_b"] - said["log_nu"] - said["log_excess"]) / 2)
-        half = half.clamp_max(LARGEST_SPREAD)
-        fitted.failures = failures(outcome, stack.y, said["point"] - half, said["point"] + half)
+        point, log_nu, log_excess, log_b = fitted.outputs(stack.x).values()
+        half = torch.exp((log_b - log_nu - log_excess) / 2).clamp_max(LARGEST_SPREAD)
+        fitted.failures = failures(outcome, stack.y, point - half, point + half)
         return fitted
 
     def bounds(
@@ -89,9 +91,7 @@ class DER(NetMethod):
         levels: Sequence[float],
         settings: Any,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        log_nu, log_excess, log_b = (
-            outputs[name][:, None, :] for name in ("log_nu", "log_excess", "log_b")
-        )
+        point, log_nu, log_excess, log_b = (outputs[name][:, None, :] for name in SAID)
         tail = ((1 + np.asarray(levels)) / 2)[None, :, None]
         if settings.interval == "epistemic":
             quantile, log_variance = ndtri(tail), log_b - log_nu - log_excess
@@ -101,7 +101,6 @@ class DER(NetMethod):
             quantile = stdtrit(2 * a, tail)
             log_variance = log_b + np.logaddexp(0, -log_nu) - np.log(a)
         spread = np.exp(np.minimum(log_variance / 2, math.log(LARGEST_SPREAD)))
-        point = outputs["point"][:, None, :]
         return point - quantile * spread, point + quantile * spread
 
 
@@ -144,13 +143,8 @@ def _lgammas(a: Tensor) -> Tensor:
 
 def _recipe(stack: Stack) -> Recipe:
     settings = stack.common
-    return Recipe(
-        learning_rate=stack.tensor("learning_rate"),
-        steps=settings.epochs * stack.x.shape[1] // settings.batch,
-        eps=settings.eps,
-        batch=settings.batch,
-        batching="draw",
-    )
+    steps = settings.epochs * stack.x.shape[1] // settings.batch
+    return recipe(stack, epochs=None, steps=steps, eps=settings.eps, batching="draw")
 
 
 METHOD = DER()

@@ -135,12 +135,13 @@ def pair(
 
 
 def recipe(stack: Stack, *names: str, **more: Any) -> Recipe:
-    """Adam on mini-batches, epoch after epoch, at a learning rate of each member's own.
+    """Adam on mini-batches, epoch after epoch, each member at its own learning rate.
 
-    Settings `names` are given to `Recipe` for each member, too; `more` is for all alike.
+    The settings `names` are each member's own, too; what `more` says is for all, and overrides.
     """
-    own: dict[str, Any] = {name: stack.tensor(name) for name in ("learning_rate", *names)}
-    return Recipe(epochs=stack.common.epochs, batch=stack.common.batch, **own, **more)
+    own = {name: stack.tensor(name) for name in ("learning_rate", *names)}
+    common = {name: getattr(stack.common, name) for name in ("epochs", "batch")}
+    return Recipe(**{**common, **own, **more})
 
 
 def failures(outcome: Outcome, y: Tensor, lower: Tensor, upper: Tensor) -> dict[int, str]:

@@ -54,7 +54,6 @@ class SQRFit(NetFit):
             tail = (1 - self.gamma[:, None]) / 2
             lower, upper = self.at(x, tail), self.at(x, 1 - tail)
             return {"point": (lower + upper) / 2, "lower": lower, "upper": upper}
-        # A ReLU network is piecewise linear in tau, and so is what we put between these.
         return {"point" if tau == 0.5 else f"q{tau}": self.at(x, tau) for tau in GRID}
 
     def state(self) -> dict[str, Tensor]:
