@@ -1,0 +1,52 @@
+"""Contestants (b) and (c): the training loop of this package, in stacks, by either engine."""
+
+from __future__ import annotations
+
+import torch
+
+from benchmarking.cells import GAMMA, RATE, Cell, Runner, clock
+from pi3nn.batches import Rows, generator
+from pi3nn.loop import Loop
+from pi3nn.losses import Loss, MeanSquare
+from pi3nn.methods import der, piven, qd, sqr
+from pi3nn.nets import Init, StackedMLP, initialise
+from pi3nn.training import Recipe, stack_width
+
+KNOWN: dict[str, Loss] = {
+    "mse": MeanSquare(),
+    "qd": qd.METHOD.known_loss(GAMMA, "sqrt_n"),
+    "piven": piven.METHOD.known_loss(GAMMA, "sqrt_n"),
+    "sqr": sqr.known_loss(None),
+    "der": der.LOSS,
+}
+STATE = {"lambda_in": 15.0, "soften": 160.0}
+EVIDENTIAL = {"coefficient": 0.01, "coefficient_rate": 0.0, "epsilon": 0.01}
+
+
+def stacked(cell: Cell, engine: str) -> Runner:
+    """The training loop of the package, as wide as a run would make it."""
+    members = stack_width(cell.shape, cell.rows, engine)
+    net = StackedMLP(cell.shape, members, engine=engine)
+    initialise(net, Init(), [generator(m, "init") for m in range(members)])
+    batch = cell.rows if cell.batched else None
+    state = EVIDENTIAL if cell.loss == "der" else STATE
+    drawn = cell.loss == "sqr"
+    under_way = Loop(
+        net,
+        Rows(*cell.data(members)),
+        KNOWN[cell.loss],
+        Recipe(learning_rate=RATE, steps=10**12, batch=batch),
+        list(range(members)),
+        None,
+        sqr.drawn_column if drawn else None,
+        int(drawn),
+        {name: torch.full((members,), value) for name, value in state.items()},
+    )
+
+    def run(steps: int) -> float:
+        start, first = clock(), under_way.t
+        while under_way.t < first + steps:
+            under_way.advance()
+        return (clock() - start) / (under_way.t - first) / members
+
+    return run

@@ -1,0 +1,101 @@
+"""The second part: whole jobs, `experiment=uci` as users run it, beside what a plain loop would take."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from typing import Any
+
+import pandas as pd
+from hydra import compose, initialize_config_dir
+
+from benchmarking.cells import Cell, steps_for
+from benchmarking.plain import plain
+from benchmarking.report import JOBS, write_jobs
+from pi3nn import config, paths, plan, runner
+from pi3nn.store import Store
+
+METHODS = ("pi3nn", "qd", "piven", "sqr", "der")
+LOSS_OF = {"pi3nn": "mse"}
+
+
+def time_jobs(datasets: list[str], store: str | None) -> None:
+    """Wall-clock time of experiment=uci, and what a plain loop on one core would take.
+
+    The latter is the number of steps of all members times the time of a step, taken from 0.3 s of
+    steps for each number of hidden units. Jobs with members in the store already are left out.
+    """
+    results = []
+    for dataset in datasets:
+        for method in METHODS:
+            result = time_job(dataset, method, store)
+            if result is None:
+                print(f"{dataset}, {method}: members are stored", flush=True)
+                continue
+            results.append(result)
+            print(result, flush=True)
+            pd.DataFrame(results).to_csv(JOBS, index=False, float_format="%.4g")
+    write_jobs(results)
+
+
+def time_job(dataset: str, method: str, store: str | None) -> dict[str, Any] | None:
+    """One job; None if there are members of it in the store already."""
+    with tempfile.TemporaryDirectory() as folder:
+        cfg = job(dataset, method, store or folder)
+        members = plan.members(cfg)
+        if any(member.key in Store(cfg.store) for member in members):
+            return None
+        start = time.perf_counter()
+        runner.run(cfg)
+        seconds = time.perf_counter() - start
+    loop = sum(plain_seconds(member) for member in members)
+    return {
+        "dataset": dataset,
+        "method": method,
+        "members": len(members),
+        "seconds": seconds,
+        "plain_seconds": loop,
+        "speedup": loop / seconds,
+    }
+
+
+def job(dataset: str, method: str, store: str) -> Any:
+    """The configuration of a job."""
+    overrides = ["experiment=uci", f"dataset={dataset}", f"method={method}", f"store={store}"]
+    config.register()
+    with initialize_config_dir(str(paths.configs().absolute()), version_base="1.3"):
+        cfg = compose("config", overrides)
+    config.settle_sweep(cfg, overrides)
+    return cfg
+
+
+def plain_seconds(member: plan.Member) -> float:
+    """What one member would take in a plain loop, dropout and penalties left out."""
+    loss, hidden = LOSS_OF.get(member.kind, member.kind), member.settings.hidden
+    return sum(
+        count * plain_step(Cell(loss, rows, hidden)) for rows, count in plain_steps(member).items()
+    )
+
+
+def plain_steps(member: plan.Member) -> dict[int, int]:
+    """How many steps it would make, by the rows that they take."""
+    settings, n = member.settings, len(member.split.train.y)
+    batch = getattr(settings, "batch", n)
+    if member.kind == "pi3nn":
+        # f on all rows, u and l on half of them each; once more for both with the OOD-aware start.
+        sides = 4 if settings.ood and settings.bias is None else 2
+        return {n: settings.steps, n // 2: sides * settings.steps}
+    if member.kind == "der":
+        return {batch: settings.epochs * n // batch}
+    return {min(batch, n): settings.epochs * max(1, round(n / batch))}
+
+
+_measured: dict[Cell, float] = {}
+
+
+def plain_step(cell: Cell) -> float:
+    """Seconds of one step, measured once."""
+    if cell not in _measured:
+        run = plain(cell)
+        _measured[cell] = run(steps_for(run, 0.3))
+    return _measured[cell]

@@ -1,0 +1,84 @@
+"""What came out: lines on the screen, tables in CSV and in docs/performance.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarking.figure import draw
+from benchmarking.targets import targets
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE, JOBS = ROOT / "docs" / "performance.csv", ROOT / "docs" / "performance_jobs.csv"
+FIGURE = ROOT / "docs" / "images" / "performance.png"
+TEXT = ROOT / "docs" / "performance.md"
+
+
+def write_steps(table: pd.DataFrame) -> None:
+    """All that is made of the first part: CSV, figure, tables in the docs; the targets printed."""
+    TABLE.parent.mkdir(exist_ok=True)
+    table.to_csv(TABLE, index=False, float_format="%.4g")
+    draw(table, FIGURE)
+    put("steps", markdown(table))
+    put("targets", "```text\n" + targets(table) + "\n```")
+    print(f"\n{targets(table)}\n\n{TABLE.relative_to(ROOT)}\n{FIGURE.relative_to(ROOT)}")
+
+
+def write_jobs(results: list[dict[str, Any]]) -> None:
+    """The table of the second part; its CSV has been kept up to date on the way."""
+    put("jobs", jobs_markdown(results))
+    print(JOBS.relative_to(ROOT))
+
+
+def line(result: dict[str, Any]) -> str:
+    """One cell, as it is printed on the way."""
+    times = "  ".join(
+        f"{key.removesuffix('_us')} {value:.4g}"
+        for key, value in result.items()
+        if key.endswith("_us")
+    )
+    return (
+        f"{result['loss']:5} {result['rows']:5} x {result['hidden']:3}  us: {times}"
+        f"  {result['gflops']:.0f} GFLOP/s ({result['peak_share']:.0%})"
+        f"  {result['speedup']:.1f}x  two workers {result['speedup_two']:.1f}x"
+    )
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """Microseconds per member and step, and what follows from them."""
+    names = {"plain_us": "(a) plain", "torch_us": "(b) torch", "native_us": "(c) native"}
+    names |= {"jax_us": "(d) JAX", "jax_vmap_us": "JAX vmap"}
+    names = {key: name for key, name in names.items() if key in table}
+    lines = [
+        f"| loss | rows x hidden | {' | '.join(names.values())} | GFLOP/s | of peak | a / c | two workers |",
+        "|---" * (len(names) + 6) + "|",
+    ]
+    for _, row in table.iterrows():
+        times = ["" if np.isnan(row[key]) else f"{row[key]:.3g}" for key in names]
+        times = [f"{float(t):.0f}" if t and float(t) >= 1000 else t for t in times]
+        lines.append(
+            f"| {row['loss']} | {row['rows']} x {row['hidden']} | {' | '.join(times)} "
+            f"| {row['gflops']:.0f} | {row['peak_share']:.0%} | {row['speedup']:.1f} "
+            f"| {row['speedup_two']:.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def jobs_markdown(results: list[dict[str, Any]]) -> str:
+    """Seconds of whole jobs, beside those of a plain loop."""
+    head = "| data | method | members | seconds | plain loop, seconds | times as fast |\n|---|---|---|---|---|---|\n"
+    return head + "\n".join(
+        f"| {r['dataset']} | {r['method']} | {r['members']} | {r['seconds']:.3g} "
+        f"| {r['plain_seconds']:.0f} | {r['speedup']:.0f} |"
+        for r in results
+    )
+
+
+def put(name: str, text: str) -> None:
+    """Replace what stands between the marks `name` in docs/performance.md."""
+    before, mark, rest = TEXT.read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")
+    _, end, after = rest.partition(f"<!-- end of {name} -->")
+    TEXT.write_text(f"{before}{mark}{text}\n{end}{after}", encoding="utf-8")

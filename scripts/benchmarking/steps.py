@@ -1,0 +1,89 @@
+"""The first part: how long a training step takes, for every contestant, cell by cell."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import torch
+
+from benchmarking.cells import HIDDEN, IN_JAX, OUTPUTS, ROWS, Cell, Runner, clock, steps_for
+from benchmarking.engines import stacked
+from benchmarking.partner import Partner, pinned
+from benchmarking.plain import plain
+from benchmarking.report import line, write_steps
+
+
+def time_steps(quick: bool) -> None:
+    """Time all cells, or fewer of them; print and write what came out."""
+    seconds, rounds = (0.02, 3) if quick else (0.04, 5)
+    hidden = (50, 200) if quick else HIDDEN
+    cells = [Cell(loss, rows, h) for rows in ROWS for h in hidden for loss in OUTPUTS]
+    pinned(0)
+    results = []
+    with Partner() as partner:
+        for cell in cells:
+            results.append(timed(cell, seconds, rounds, partner, jax=not quick))
+            print(line(results[-1]), flush=True)
+    print("load average", os.getloadavg()[0])
+    write_steps(pd.DataFrame(results))
+
+
+def timed(cell: Cell, seconds: float, rounds: int, partner: Partner, jax: bool) -> dict[str, Any]:
+    """Medians over rounds, in microseconds; in each round everything is timed once."""
+    contestants = contestants_for(cell, jax)
+    partner.prepare(cell)
+    peak = matrix_product()
+    counts = {name: steps_for(run, seconds) for name, run in contestants.items()}
+    found: dict[str, list[float]] = {name: [] for name in (*contestants, "two", "peak")}
+    for _ in range(rounds):
+        for name, run in contestants.items():
+            found[name].append(run(counts[name]))
+        found["two"].append(partner.beside(contestants["native"], counts["native"]))
+        found["peak"].append(peak())
+    medians = {name: statistics.median(values) for name, values in found.items()}
+    gflops = cell.flops / medians["native"] / 1e9
+    return {
+        "loss": cell.loss,
+        "rows": cell.rows,
+        "hidden": cell.hidden,
+        **{f"{name}_us": 1e6 * medians[name] for name in contestants},
+        "two_workers_us": 1e6 * medians["two"],
+        "gflops": gflops,
+        "peak_share": gflops / medians["peak"],
+        "speedup": medians["plain"] / medians["native"],
+        "speedup_two": medians["plain"] / medians["two"],
+    }
+
+
+def contestants_for(cell: Cell, jax: bool) -> dict[str, Runner]:
+    """By name; without JAX where it is not wanted, not there, or does not have the loss."""
+    contestants = {
+        "plain": plain(cell),
+        "torch": stacked(cell, "torch"),
+        "native": stacked(cell, "native"),
+    }
+    if jax and cell.loss in IN_JAX:
+        try:
+            from benchmarking.with_jax import in_jax
+        except ImportError:
+            return contestants
+        contestants |= in_jax(cell)
+    return contestants
+
+
+def matrix_product() -> Callable[[], float]:
+    """GFLOP/s of a large float32 matrix product on this core."""
+    size = 1024
+    a, b = torch.randn(size, size), torch.randn(size, size)
+
+    def measure() -> float:
+        start = clock()
+        torch.mm(a, b)
+        return 2 * size**3 / (clock() - start) / 1e9
+
+    measure()
+    return measure

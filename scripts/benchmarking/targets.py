@@ -1,0 +1,65 @@
+"""What was to be reached, and what was: one line each in docs/performance.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+Target = tuple[str, str, bool]
+"""What was wanted, what was found, whether that is enough."""
+
+SPEEDUPS = ((64, 45, 80), (100, 45, 80), (455, 12, 21), (7372, 4.5, 8), (41157, 4.5, 8))
+"""Rows a step, and how many times as fast as a plain loop one worker and two are to be."""
+
+
+def targets(table: pd.DataFrame) -> str:
+    """The targets that the cells of this table can speak of, one line each."""
+    found = [*speedups(table), least(table), *share_of_peak(table), *ahead_of_jax(table)]
+    return "\n".join(
+        f"{'yes' if good else 'NO ':3}  {wanted}: {reached}" for wanted, reached, good in found
+    )
+
+
+def speedups(table: pd.DataFrame) -> Iterator[Target]:
+    """The geometric means for each number of rows; DER has no target."""
+    four = table[table["loss"] != "der"]
+    for rows, one, two in SPEEDUPS:
+        found = four[four["rows"] == rows]
+        for column, wanted, workers in (
+            ("speedup", one, "one worker"),
+            ("speedup_two", two, "two"),
+        ):
+            mean = float(np.exp(np.log(found[column]).mean()))
+            what = f"{rows} rows, {workers}: geometric mean over {wanted}x"
+            yield what, f"{mean:.1f}x", mean >= wanted
+
+
+def least(table: pd.DataFrame) -> Target:
+    low = table.loc[table["speedup"].idxmin()]
+    where = f"{low['loss']} {low['rows']} x {low['hidden']}"
+    return "nothing below 2x", f"{low['speedup']:.1f}x ({where})", low["speedup"] >= 2
+
+
+def share_of_peak(table: pd.DataFrame) -> Iterator[Target]:
+    large = table[(table["hidden"] == 200) & (table["rows"] >= 455)]
+    if len(large):
+        low = large.loc[large["peak_share"].idxmin()]
+        yield (
+            "at least 35 % of the matrix product at H = 200 from 455 rows on",
+            f"{low['peak_share']:.0%} ({low['loss']} {low['rows']})",
+            low["peak_share"] >= 0.35,
+        )
+
+
+def ahead_of_jax(table: pd.DataFrame) -> Iterator[Target]:
+    if "jax_us" in table:
+        known = table.dropna(subset="jax_us")
+        ahead = known[["jax_us", "jax_vmap_us"]].min(axis=1) / known["native_us"]
+        worst = known.loc[ahead.idxmin()]
+        yield (
+            "at least 1.5 times ahead of JAX, mse and qd",
+            f"{ahead.min():.1f}x ({worst['loss']} {worst['rows']} x {worst['hidden']})",
+            ahead.min() >= 1.5,
+        )
