@@ -6,12 +6,11 @@ import tempfile
 import time
 from typing import Any
 
-import pandas as pd
 from hydra import compose, initialize_config_dir
 
 from benchmarking.cells import Cell, steps_for
 from benchmarking.plain import plain
-from benchmarking.report import JOBS, write_jobs
+from benchmarking.report import write_job
 from pi3nn import config, paths, plan, runner
 from pi3nn.store import Store
 
@@ -23,19 +22,17 @@ def time_jobs(datasets: list[str], store: str | None) -> None:
     """Wall-clock time of experiment=uci, and what a plain loop on one core would take.
 
     The latter is the number of steps of all members times the time of a step, taken from 0.3 s of
-    steps for each number of hidden units. Jobs with members in the store already are left out.
+    steps for each number of hidden units. Jobs with members in the store already are left out. Each
+    job goes into the table as soon as it is done.
     """
-    results = []
     for dataset in datasets:
         for method in METHODS:
             result = time_job(dataset, method, store)
             if result is None:
                 print(f"{dataset}, {method}: members are stored", flush=True)
                 continue
-            results.append(result)
             print(result, flush=True)
-            pd.DataFrame(results).to_csv(JOBS, index=False, float_format="%.4g")
-    write_jobs(results)
+            write_job(result)
 
 
 def time_job(dataset: str, method: str, store: str | None) -> dict[str, Any] | None:

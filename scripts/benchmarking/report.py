@@ -18,19 +18,23 @@ TEXT = ROOT / "docs" / "performance.md"
 
 
 def write_steps(table: pd.DataFrame) -> None:
-    """All that is made of the first part: CSV, figure, tables in the docs; the targets printed."""
+    """All that is made of the first part: CSV, figure, tables in the docs."""
     TABLE.parent.mkdir(exist_ok=True)
     table.to_csv(TABLE, index=False, float_format="%.4g")
     draw(table, FIGURE)
     put("steps", markdown(table))
     put("targets", "```text\n" + targets(table) + "\n```")
-    print(f"\n{targets(table)}\n\n{TABLE.relative_to(ROOT)}\n{FIGURE.relative_to(ROOT)}")
+    print(f"\n{TABLE.relative_to(ROOT)}\n{FIGURE.relative_to(ROOT)}")
 
 
-def write_jobs(results: list[dict[str, Any]]) -> None:
-    """The table of the second part; its CSV has been kept up to date on the way."""
-    put("jobs", jobs_markdown(results))
-    print(JOBS.relative_to(ROOT))
+def write_job(result: dict[str, Any]) -> None:
+    """Put one job into the table of the second part; those of others, timed before, stay."""
+    jobs = [pd.read_csv(JOBS)] if JOBS.is_file() else []
+    table = pd.concat([*jobs, pd.DataFrame([result])], ignore_index=True)
+    table = table.drop_duplicates(["dataset", "method"], keep="last")
+    table = table.sort_values("dataset", kind="stable")
+    table.to_csv(JOBS, index=False, float_format="%.4g")
+    put("jobs", jobs_markdown(table))
 
 
 def line(result: dict[str, Any]) -> str:
@@ -67,13 +71,13 @@ def markdown(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def jobs_markdown(results: list[dict[str, Any]]) -> str:
+def jobs_markdown(table: pd.DataFrame) -> str:
     """Seconds of whole jobs, beside those of a plain loop."""
     head = "| data | method | members | seconds | plain loop, seconds | times as fast |\n|---|---|---|---|---|---|\n"
     return head + "\n".join(
-        f"| {r['dataset']} | {r['method']} | {r['members']} | {r['seconds']:.3g} "
-        f"| {r['plain_seconds']:.0f} | {r['speedup']:.0f} |"
-        for r in results
+        f"| {row['dataset']} | {row['method']} | {row['members']} | {row['seconds']:.3g} "
+        f"| {row['plain_seconds']:.0f} | {row['speedup']:.0f} |"
+        for _, row in table.iterrows()
     )
 
 

@@ -15,21 +15,25 @@ from benchmarking.engines import stacked
 from benchmarking.partner import Partner, pinned
 from benchmarking.plain import plain
 from benchmarking.report import line, write_steps
+from benchmarking.targets import targets
 
 
 def time_steps(quick: bool) -> None:
-    """Time all cells, or fewer of them; print and write what came out."""
+    """Time all cells and write what came out; or fewer of them, and only print."""
     seconds, rounds = (0.02, 3) if quick else (0.04, 5)
     hidden = (50, 200) if quick else HIDDEN
     cells = [Cell(loss, rows, h) for rows in ROWS for h in hidden for loss in OUTPUTS]
-    pinned(0)
     results = []
     with Partner() as partner:
+        pinned(0)  # not before: a partner inherits the cores that it may choose from
         for cell in cells:
             results.append(timed(cell, seconds, rounds, partner, jax=not quick))
             print(line(results[-1]), flush=True)
     print("load average", os.getloadavg()[0])
-    write_steps(pd.DataFrame(results))
+    table = pd.DataFrame(results)
+    if not quick:
+        write_steps(table)
+    print(f"\n{targets(table)}")
 
 
 def timed(cell: Cell, seconds: float, rounds: int, partner: Partner, jax: bool) -> dict[str, Any]:
