@@ -75,10 +75,14 @@ def jobs_markdown(table: pd.DataFrame) -> str:
     """Seconds of whole jobs, beside those of a plain loop."""
     head = "| data | method | members | seconds | plain loop, seconds | times as fast |\n|---|---|---|---|---|---|\n"
     return head + "\n".join(
-        f"| {row['dataset']} | {row['method']} | {row['members']} | {row['seconds']:.3g} "
+        f"| {row['dataset']} | {row['method']} | {row['members']} | {_seconds(row['seconds'])} "
         f"| {row['plain_seconds']:.0f} | {row['speedup']:.0f} |"
         for _, row in table.iterrows()
     )
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def put(name: str, text: str) -> None:
