@@ -42,7 +42,7 @@ def save(figure: Figure, path: Path) -> None:
         # No dates inside: the same numbers give the same file.
         metadata: dict[str, Any] = {"CreationDate": None} if ending == "pdf" else {}
         figure.savefig(f"{path}.{ending}", dpi=150, metadata=metadata)
-        figure.set_layout_engine("none")  # laid out once: half the time of the second file
+        figure.set_layout_engine(None)  # laid out once: half the time of the second file
     plt.close(figure)
 
 
