@@ -28,8 +28,12 @@ PROGRESS_SECONDS = 0.3
 CACHE_BYTES = 5 << 20
 """What `stack_width` aims at. On a core with 2 MB of second-level and ample third-level cache, the
 best widths at rows x hidden = 100 x 50, 100 x 200, 455 x 200, 7372 x 200 are 64 to 128, 16 to 64,
-4 to 16 and 2 in PyTorch; this gives 70, 19, 6 and 2. With the native engine it gives 204, 74, 53
-and 8: wide enough to share the cost of Python, narrow enough for the tensors of a loss."""
+4 to 16 and 2 in PyTorch; this gives 70, 19, 6 and 2. With the native engine it gives 204, 74, 34
+and 3: wide enough to share the cost of Python, narrow enough for the tensors of a loss."""
+
+LONG_STEP = 3 * 10**8
+"""Operations (some 5 ms) of a step beside which the cost of Python is nothing. A stack that takes
+longer only makes its members wait for each other, and more is lost when it is killed."""
 
 Progress = Callable[[float, float], None]
 """Called with the share of steps done and the mean loss."""
@@ -116,9 +120,10 @@ def stack_width(shape: Shape, rows: int, engine: str = "auto") -> int:
 
     As many as keep one step of `rows` rows within the cache: parameters with their moments, and the
     activations in PyTorch; with the native engine, which has none, what a loss in PyTorch makes.
-    At least 2, since a lone member may have to be trained as two.
+    Fewer where that is a `LONG_STEP`. At least 2, since a lone member may have to be trained as two.
     """
     fused = StackedMLP(shape, 0, engine=engine).kernel is not None
     of_loss, of_net = 20, shape.inputs + 2 * shape.hidden * shape.layers + 2 * shape.outputs
     numbers = padded(rows) * (of_loss if fused else of_net) + 5 * shape.columns
-    return max(2, CACHE_BYTES // (4 * numbers))
+    short = LONG_STEP // (6 * padded(rows) * shape.columns)
+    return max(2, min(CACHE_BYTES // (4 * numbers), short))

@@ -648,3 +648,8 @@ def test_stacks_are_narrower_the_more_a_step_takes() -> None:
 def test_stacks_of_the_native_engine_are_wider(each_engine: str) -> None:
     native, torch_ = (stack_width(Shape(13, 200), 455, engine) for engine in ("auto", "torch"))
     assert (native > 4 * torch_) == (each_engine == "native")
+
+
+def test_members_with_long_steps_do_not_wait_for_many_others() -> None:
+    wide, narrow = (stack_width(Shape(16, 100), rows) for rows in (455, 10740))
+    assert wide > narrow == 2
