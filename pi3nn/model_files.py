@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -26,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as arrays_from_bytes
 from safetensors.numpy import save as bytes_from_arrays
 
-from pi3nn import methods
+from pi3nn import files, methods
 from pi3nn.data.schema import Schema
 from pi3nn.data.splits import Scaler
 from pi3nn.errors import UserError
@@ -66,8 +65,8 @@ def save(folder: Path, saved: Saved) -> None:
     description["sha256"] = _checksum(description)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _put(weights, content)
-        _put(folder / _NAME, json.dumps(description, indent=1).encode())
+        files.write_bytes(weights, content)
+        files.write_text(folder / _NAME, json.dumps(description, indent=1))
         for old in folder.glob("weights-*.safetensors"):
             if old != weights:
                 old.unlink()
@@ -183,16 +182,3 @@ def _part(gamma: float | None, number: int, flat: Arrays) -> Part:
 def _checksum(description: Mapping[str, Any]) -> str:
     content = {key: value for key, value in description.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _put(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    temporary = path.with_name(f".tmp-{path.name}-{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

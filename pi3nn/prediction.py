@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pi3nn import files
 from pi3nn.data import reading, table
 from pi3nn.errors import UserError
 from pi3nn.model import Prediction
@@ -140,9 +140,8 @@ def _writer(output: Path) -> Iterator[Any]:
     """A function that appends a table to a CSV; the file is there when all of it is."""
     import pyarrow.csv as pc
 
-    temporary = output.with_name(f".tmp-{output.name}-{os.getpid()}")
     try:
-        with temporary.open("wb") as file:
+        with files.whole(output) as temporary, temporary.open("wb") as file:
             header = True
 
             def write(rows: pa.Table) -> None:
@@ -152,8 +151,5 @@ def _writer(output: Path) -> Iterator[Any]:
                 header = False
 
             yield write
-        temporary.replace(output)
     except OSError as error:
         raise UserError(f"can't write {output}: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -19,9 +19,7 @@ import errno
 import json
 import os
 import shutil
-import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +27,12 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from pi3nn import files
 from pi3nn.errors import UserError
 
 Arrays = dict[str, NDArray[Any]]
 _DONE = "DONE"
-_TEMPORARY = ".tmp-"
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where it is built in
-_STALE_SECONDS = 24 * 3600  # a temporary folder of another machine is given a day
 
 
 class StoreError(UserError):
@@ -57,7 +54,7 @@ class Store:
             return []
         names = (entry.name for entry in os.scandir(self.root))
         # One killed just before its folder got its name is whole but for the name.
-        return sorted(key for key in names if not key.startswith(_TEMPORARY) and key in self)
+        return sorted(key for key in names if not key.startswith(files.TEMPORARY) and key in self)
 
     def write(
         self,
@@ -70,7 +67,7 @@ class Store:
         force: bool = False,
     ) -> None:
         """Store one member, whole or not at all; `force`: in place of the one that is there."""
-        temporary = self.root / _temporary_name(key)
+        temporary = self.root / files.temporary_name(key)
         with _clear_errors(self.root):
             try:
                 temporary.mkdir(parents=True)
@@ -85,17 +82,17 @@ class Store:
                 shutil.rmtree(temporary, ignore_errors=True)
 
     def _put_in_place(self, temporary: Path, key: str, force: bool) -> None:
-        place = self.root / key
+        place, old = self.root / key, self.root / files.temporary_name(key)
         if place.exists() and (force or key not in self):  # the latter: left by something not us
-            old = temporary.with_name(_temporary_name(key))
             place.rename(old)
-            shutil.rmtree(old)
         try:
             temporary.rename(place)
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise  # else: another process stored the same member meanwhile
         _flush_folder(self.root)
+        if old.exists():
+            shutil.rmtree(old)
 
     def result(self, key: str) -> dict[str, Any]:
         """The content of ``records.json``: ``status``, ``scalars``, ``records`` and more."""
@@ -110,10 +107,9 @@ class Store:
         """
         folder = self.root / key
         with _clear_errors(self.root):
-            replace_file(folder / "predictions.npz", lambda path: _write_arrays(path, predictions))
-            replace_file(
-                folder / "records.json", lambda path: _write_text(path, json.dumps(result))
-            )
+            with files.whole(folder / "predictions.npz") as temporary:
+                _write_arrays(temporary, predictions)
+            files.write_text(folder / "records.json", json.dumps(result))
 
     def config(self, key: str) -> dict[str, Any]:
         text = (self.root / key / "config.yaml").read_text()
@@ -148,21 +144,24 @@ class Store:
         Returns
         -------
         removed, damaged
-            Names of the temporary folders that were removed, and one sentence for each member that
-            can't be read (it is left where it is).
+            Names of the temporary files and folders that were removed, and one sentence for each
+            member that can't be read (it is left where it is).
         """
         removed, damaged = [], []
         for entry in sorted(self.root.iterdir()) if self.root.is_dir() else []:
-            if entry.name.startswith(_TEMPORARY):
-                if _abandoned(entry):
-                    shutil.rmtree(entry)
-                    removed.append(entry.name)
+            if entry.name.startswith(files.TEMPORARY):
+                removed += self._cleared(entry)
             elif entry.is_dir():
                 damaged += self._problems(entry.name)
-                for left in entry.glob(f"{_TEMPORARY}*"):
-                    left.unlink()
-                    removed.append(f"{entry.name}/{left.name}")
+                for left in entry.glob(f"{files.TEMPORARY}*"):
+                    removed += self._cleared(left)
         return removed, damaged
+
+    def _cleared(self, left: Path) -> list[str]:
+        if not files.abandoned(left):
+            return []
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+        return [str(left.relative_to(self.root))]
 
     def _problems(self, key: str) -> list[str]:
         if key not in self:
@@ -173,15 +172,6 @@ class Store:
         except Exception as error:  # any unreadable file is the finding itself
             return [f"{key}: {type(error).__name__}: {error}"]
         return []
-
-
-def _abandoned(temporary: Path) -> bool:
-    """Whether the process that was writing here is gone."""
-    pid = int(temporary.name.rsplit("-", 2)[1])
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, 0)
-        return time.time() - temporary.stat().st_mtime > _STALE_SECONDS
-    return True
 
 
 @contextlib.contextmanager
@@ -197,20 +187,6 @@ def _clear_errors(root: Path) -> Iterator[None]:
         what = os.strerror(error.errno).lower() if error.errno else str(error)
         do = advice.get(error.errno or 0, "choose another folder with store=")
         raise StoreError(f"can't write to the store {root}: {what}; {do}") from error
-
-
-def _temporary_name(name: str) -> str:
-    return f"{_TEMPORARY}{name}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-
-
-def replace_file(place: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` make a file and put it in its place: whole, or not at all."""
-    temporary = place.with_name(_temporary_name(place.name))
-    try:
-        write(temporary)
-        temporary.replace(place)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pi3nn import export, model_files, runner
+from pi3nn import export, files, model_files, runner
 from pi3nn.errors import UserError
 from pi3nn.store import Store
 from tests.test_config import composed
@@ -184,7 +184,7 @@ def test_a_model_that_can_not_be_written_leaves_the_old_one(
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(model_files.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(UserError, match="No space left"):
         model_files.save(model, saved)
     assert {file.name for file in model.iterdir()} == before

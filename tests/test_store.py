@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pi3nn import files
 from pi3nn.errors import UserError
 from pi3nn.store import Store
 
@@ -65,7 +66,7 @@ def test_a_folder_that_never_got_its_name_is_no_member(tmp_path: Path) -> None:
     """A process killed between the marker and the name."""
     store = Store(tmp_path)
     store.write("abc", **content())
-    (tmp_path / "abc").rename(tmp_path / ".tmp-abc-1-0")
+    (tmp_path / "abc").rename(tmp_path / files.temporary_name("abc"))
     assert store.keys() == []
     assert store.rows() == []
     store.write("abc", **content())
@@ -133,8 +134,20 @@ def test_a_full_or_read_only_disk_is_one_clear_sentence_and_leaves_nothing(
 
 
 def test_verify_leaves_alone_what_a_living_process_is_writing(tmp_path: Path) -> None:
-    (tmp_path / f".tmp-abc-{os.getpid()}-0").mkdir()
-    assert Store(tmp_path).verify() == ([], [])
+    store = Store(tmp_path)
+    store.write("abc", **content())
+    (tmp_path / files.temporary_name("def")).mkdir()
+    (tmp_path / "abc" / files.temporary_name("records.json")).touch()
+    (tmp_path / ".tmp-abc-elsewhere-1-0").mkdir()  # nobody can see from here whether it lives
+    assert store.verify() == ([], [])
+
+
+def test_verify_clears_what_is_a_day_old_wherever_it_came_from(tmp_path: Path) -> None:
+    for name in (".tmp-abc-elsewhere-1-0", ".tmp-x", files.temporary_name("def")):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (0, 0))
+    removed, damaged = Store(tmp_path).verify()
+    assert (len(removed), damaged, os.listdir(tmp_path)) == (3, [], [])
 
 
 def test_verify_names_a_member_with_an_unreadable_file(tmp_path: Path) -> None:

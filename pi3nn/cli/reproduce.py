@@ -74,6 +74,8 @@ def _run(options: argparse.Namespace) -> int:
     where, done = shards.records_folder(folder, options.protocol), len(chosen) - len(left)
     budget = ", quick" if options.budget == "quick" else ""
     print(f"{len(chosen)} shards of {options.protocol}{budget}: {done} are in {where}", flush=True)
+    if left and not options.plan:
+        export.check_place(where)
     failed = _train(left, options, folder) if left else []
     return 0 if options.plan else _end(folder, failed)
 

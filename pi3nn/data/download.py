@@ -20,10 +20,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkstemp
 from urllib.parse import quote
 
-from pi3nn import paths
+from pi3nn import files, paths
 from pi3nn.errors import UserError, nearest
 
 MIRROR = "PI3NN_DATA_MIRROR"  # a folder or an address, asked first
@@ -150,18 +149,9 @@ def whole_file(target: Path) -> Iterator[Path]:
     """Give a temporary path that becomes `target` when the block ends well, else disappears."""
     with writing(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        os.close(handle)
-    temporary = Path(name)
-    try:
-        with writing(target.parent):
+        with files.whole(target) as temporary:
             yield temporary
-            temporary.chmod(0o644)
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-            temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+            temporary.chmod(0o644)  # several users may share a cache
 
 
 def _adopted(name: str) -> bool:

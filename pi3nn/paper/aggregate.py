@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from pi3nn.paper import ood, summary
+from pi3nn import files
+from pi3nn.paper import ood, summary, tables
 from pi3nn.store import Store
 
 METRICS = ["picp", "mpiw", "nmpiw", "rmse", "interval_score"]
@@ -36,16 +37,16 @@ def write(parts: Sequence[Part], folder: Path) -> None:
     whole = table(parts)
     text = "\n".join([*_lines(whole, swept), *_beside_paper(parts)])
     folder.mkdir(parents=True, exist_ok=True)
-    whole.to_csv(folder / "table.csv", index=False, float_format="%.6g")
-    (folder / "table.md").write_text(text + "\n", encoding="utf-8")
+    tables.write(whole, folder / "table.csv")
+    files.write_text(folder / "table.md", text + "\n")
     print(text, flush=True)
-    files = "table.csv and table.md"
+    written = "table.csv and table.md"
     if swept:
         from pi3nn.paper import figures, sensitivity
 
         figures.save(sensitivity.figure(whole, swept), folder / "figure")
-        files = "table.csv, table.md and figure.png"
-    print(f"\n{files} are in {folder}, tables of the single jobs in folders below it")
+        written = "table.csv, table.md and figure.png"
+    print(f"\n{written} are in {folder}, tables of the single jobs in folders below it")
 
 
 def table(parts: Sequence[Part]) -> pd.DataFrame:

@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pi3nn import files
 from pi3nn.errors import UserError
 from pi3nn.paper import shards
 from pi3nn.paper.ood import frame
 from pi3nn.paper.records import COLUMNS, of_members, rounded
 from pi3nn.paper.shards import Shard
 from pi3nn.paper.tables import swept_columns
-from pi3nn.store import Store, replace_file
+from pi3nn.store import Store
 
 
 def write(
@@ -35,15 +37,18 @@ def write(
     place = shards.path(folder, shard)
     place.parent.mkdir(parents=True, exist_ok=True)
     check_budget(folder, shard.protocol, shard.budget)
+    for left in place.parent.glob(f"{files.TEMPORARY}*"):
+        if files.abandoned(left):
+            left.unlink()
     table = _table(shard, store, keys, levels)
     picture = frame.picture(store, table, shard.method)
     if picture:
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **picture)  # type: ignore[arg-type]
-        _put(place.with_name(f"{shard.name}.npz"), buffer.getvalue())
+        files.write_bytes(place.with_name(f"{shard.name}.npz"), buffer.getvalue())
     _note(folder, shard, _origin(shard, store, keys, table))
     text = table.dropna(axis="columns", how="all").to_csv(index=False, lineterminator="\n")
-    _put(place, gzip.compress(text.encode(), mtime=0))
+    files.write_bytes(place, gzip.compress(text.encode(), mtime=0))
     return place
 
 
@@ -55,6 +60,18 @@ def check_budget(folder: Path, protocol: str, budget: str) -> None:
             f"{shards.records_folder(folder, protocol)} holds records of the {known} budget: "
             f"choose another folder for the {budget} one with --output"
         )
+
+
+def check_place(where: Path) -> None:
+    """Refuse a folder that can't take records before anything is trained for it."""
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=where):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"can't write to {where} ({error.strerror}): choose another folder with --output"
+        ) from error
 
 
 def _table(
@@ -70,16 +87,6 @@ def _table(
     table = table.assign(reason=table["reason"].replace("", None))
     table.insert(len(COLUMNS), "budget", shard.budget)
     return table
-
-
-def _put(place: Path, content: bytes) -> None:
-    def write(path: Path) -> None:
-        with open(path, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-
-    replace_file(place, write)
 
 
 # --- provenance ----------------------------------------------------------------------------------
@@ -112,7 +119,7 @@ def _note(folder: Path, shard: Shard, origin: dict[str, Any]) -> None:
             "budget": shard.budget,
             "shards": dict(sorted({**known, shard.name: origin}.items())),
         }
-        _put(place, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+        files.write_text(place, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from pi3nn import files
 from pi3nn.errors import UserError, nearest
 from pi3nn.paper.tables import swept_columns
 from pi3nn.store import Store
@@ -95,10 +96,11 @@ def rounded(records: pd.DataFrame) -> pd.DataFrame:
 def write(records: pd.DataFrame, path: Path) -> None:
     """A CSV or parquet file, by the ending of its name."""
     try:
-        if path.suffix == ".parquet":
-            _of_one_type(records).to_parquet(path, index=False)
-        else:
-            records.to_csv(path, index=False)
+        with files.whole(path) as temporary:
+            if path.suffix == ".parquet":
+                _of_one_type(records).to_parquet(temporary, index=False)
+            else:
+                records.to_csv(temporary, index=False)
     except OSError as error:
         raise UserError(f"can't write {path}: {error.strerror or error}") from error
 

@@ -279,6 +279,8 @@ def provenance(folder: Path, protocol: str) -> dict[str, Any]:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise UserError(f"{folder} can't be read: {error.strerror}") from error
     try:
         found: dict[str, Any] = json.loads(text)
     except ValueError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from pi3nn import files
 from pi3nn.paper import published, tables
 from pi3nn.store import Store
 
@@ -44,8 +45,8 @@ def write(store: Store, run: Run, folder: Path, in_sweep: bool = False) -> None:
     judged = records[asked]
     text = "\n".join(_lines(judged, run))
     folder.mkdir(parents=True, exist_ok=True)
-    _table(judged).to_csv(folder / "table.csv", index=False, float_format="%.6g")
-    (folder / "table.md").write_text(text + "\n", encoding="utf-8")
+    tables.write(_table(judged), folder / "table.csv")
+    files.write_text(folder / "table.md", text + "\n")
     if in_sweep:
         return
     print(text, flush=True)

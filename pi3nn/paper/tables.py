@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from pi3nn import files
 from pi3nn.paper import published, verdicts
 
 SCENARIO_METRICS = ["picp", "mpiw", "nmpiw", "rmse", "interval_score"]
@@ -19,6 +21,11 @@ def swept_columns(records: pd.DataFrame) -> list[str]:
     columns = [name for name in map(str, records) if name.startswith("method.")]
     groups = records.groupby(["experiment", "dataset", "method", "protocol", "calibrate"])
     return [name for name in columns if (groups[name].nunique(dropna=False) > 1).any()]
+
+
+def write(table: pd.DataFrame, path: Path) -> None:
+    """A table of results as CSV, with no more digits than they have."""
+    files.write_text(path, table.to_csv(index=False, float_format="%.6g"))
 
 
 def each(table: pd.DataFrame) -> Iterator[Any]:

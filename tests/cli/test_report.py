@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from pi3nn import files
 from tests.cli.test_run import pi3nn_run
 
 PROMISED = [
@@ -72,7 +74,8 @@ def test_verify_clears_what_a_killed_run_left_and_names_what_is_damaged(ran: Pat
     store = ran / "results" / "runs"
     dead = subprocess.Popen(["true"])
     dead.wait()
-    (store / f".tmp-abc-{dead.pid}-0").mkdir()
+    name = files.temporary_name("abc").replace(f"-{os.getpid()}-", f"-{dead.pid}-")
+    (store / name).mkdir()
     assert report(ran, "verify").returncode == 0
     assert not list(store.glob(".tmp*"))
     (store / "broken").mkdir()

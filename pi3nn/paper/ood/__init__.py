@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from pi3nn.paper import summary
+from pi3nn import files
+from pi3nn.paper import summary, tables
 from pi3nn.paper.ood.reports import REPORTS, Section
 from pi3nn.paper.ood.runs import Runs
 from pi3nn.store import Store
@@ -31,10 +32,10 @@ def write(store: Store, keys: Sequence[str], levels: Sequence[float], folder: Pa
     report = REPORTS[runs.first.experiment](runs)
     text = "\n".join(_lines(runs, report.sections))
     folder.mkdir(parents=True, exist_ok=True)
-    report.numbers.to_csv(folder / "table.csv", index=False, float_format="%.6g")
-    (folder / "table.md").write_text(text + "\n", encoding="utf-8")
+    tables.write(report.numbers, folder / "table.csv")
+    files.write_text(folder / "table.md", text + "\n")
     latex = "\n\n".join(latex_table(section.table) for section in report.sections)
-    (folder / "table.tex").write_text(latex + "\n", encoding="utf-8")
+    files.write_text(folder / "table.tex", latex + "\n")
     print(text, flush=True)
     from pi3nn.paper import figures  # half a second: not before the table is on the screen
 

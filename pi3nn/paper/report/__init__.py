@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from pi3nn import files
 from pi3nn.errors import UserError
-from pi3nn.paper import shards, summary, verdicts
+from pi3nn.paper import shards, summary, tables, verdicts
 from pi3nn.paper.report import cells, claims, grids, page, render, source
 from pi3nn.paper.report.page import Part
 from pi3nn.paper.shards import PROTOCOLS
@@ -51,10 +52,10 @@ def write(folder: Path, protocols: Sequence[str] = PROTOCOLS) -> Path:
         for part in parts:
             _write_tables(folder, part)
         whole = pd.concat([_verdicts(part) for part in parts])
-        whole.to_csv(folder / "verdicts.csv", index=False, float_format="%.6g")
-        (folder / "summary.md").write_text(in_words(parts), encoding="utf-8")
+        tables.write(whole, folder / "verdicts.csv")
+        files.write_text(folder / "summary.md", in_words(parts))
         path = folder / "report.html"
-        path.write_text(text, encoding="utf-8")
+        files.write_text(path, text)
     except OSError as error:
         raise UserError(f"can't write the report into {folder}: {error.strerror}") from error
     return path
@@ -117,6 +118,6 @@ def _write_tables(folder: Path, part: Part) -> None:
     place = folder / "tables" / part.source.protocol
     place.mkdir(parents=True, exist_ok=True)
     for grid in part.grids:
-        (place / f"{grid.name}.csv").write_text(render.csv(grid), encoding="utf-8")
-        (place / f"{grid.name}.md").write_text(render.markdown(grid), encoding="utf-8")
-        (place / f"{grid.name}.tex").write_text(render.latex(grid), encoding="utf-8")
+        files.write_text(place / f"{grid.name}.csv", render.csv(grid))
+        files.write_text(place / f"{grid.name}.md", render.markdown(grid))
+        files.write_text(place / f"{grid.name}.tex", render.latex(grid))
