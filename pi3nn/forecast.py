@@ -36,6 +36,8 @@ def describe(members: Sequence[Member], store: Store, how: How) -> Iterator[str]
     stacks = plan.stacks(missing, how.processes, how.memory)
     workers = min(how.processes, len(stacks))
     yield f"{len(stacks)} stacks of {_range([len(stack) for stack in stacks])} on {workers} workers"
+    if fewer := how.fewer(len(stacks)):
+        yield fewer
     seconds, probed = seconds_of(stacks, store)
     source = {0: "from past runs", len(stacks): "from a short probe"}.get(
         probed, f"from past runs, and a short probe for {probed} stacks"

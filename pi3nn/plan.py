@@ -27,7 +27,10 @@ NUMERICS = 2
 # workers are no faster than one.
 SMALL_STEP = 1e7
 
-PROCESS_GB = 0.4  # a process with torch in it, before it holds any data
+# What a process with torch in it takes before it holds any data, and what a worker forked from it
+# adds: most of its memory is that of the first.
+PROCESS_GB, WORKER_GB = 0.4, 0.05
+LEAST_GB = 0.05  # of data, below which a worker's stacks would be too narrow to be fast
 
 
 @dataclass(frozen=True)
@@ -150,22 +153,28 @@ def stacks(missing: list[Member], workers: int, memory: float) -> list[list[Memb
     groups: dict[str, list[Member]] = defaultdict(list)
     for member in missing:
         groups[_shape(member)].append(member)
+    room = (memory - PROCESS_GB) / workers - WORKER_GB
     portions = []
     for group in sorted(groups.values(), key=work, reverse=True):
-        count = -(-len(group) // _width(group[0], memory / workers))
+        count = -(-len(group) // _width(group[0], room))
         if len(groups) < workers or _step_flops(group) > SMALL_STEP:
             count = min(len(group), -(-count // workers) * workers)
         portions += [group[i::count] for i in range(count)]
     return portions
 
 
-def _width(member: Member, memory: float) -> int:
-    """How wide a stack of such members may be for one worker with `memory` GB."""
+def most_workers(memory: float) -> int:
+    """How many workers `memory` GB are enough for."""
+    return max(1, round(1e3 * (memory - PROCESS_GB)) // round(1e3 * (WORKER_GB + LEAST_GB)))
+
+
+def _width(member: Member, room: float) -> int:
+    """How wide a stack of such members may be for one worker with room for `room` GB of data."""
     shape, (rows, inputs) = _network(member), member.split.train.x.shape
     # Inputs are held about four times (as given, padded, one side, an evaluation set), numbers per
     # row (target, weight, outputs, bounds) some thirty times.
     size = 4 * (rows * (4 * inputs + 30) + (8 * shape.columns if shape else 0))
-    width = max(1, int((memory - PROCESS_GB) * 1e9 / size))
+    width = max(1, int(room * 1e9 / size))
     if shape is None:
         return width
     step_rows = methods.get(member.kind).step_rows(rows, member.settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -38,7 +39,8 @@ class How:
     Attributes
     ----------
     workers, memory
-        Processes (0: one per core), and what all of them together may take, in GB.
+        Processes (0: one per core), and what all of them together may take, in GB: fewer are
+        started than asked for where it is not enough.
     force
         Train what is stored, too.
     quiet
@@ -58,7 +60,20 @@ class How:
 
     @property
     def processes(self) -> int:
+        return min(self.wanted, plan.most_workers(self.memory))
+
+    @property
+    def wanted(self) -> int:
         return self.workers or len(os.sched_getaffinity(0))
+
+    def fewer(self, stacks: int) -> str:
+        """Says so where memory keeps workers from so many stacks."""
+        if self.processes >= min(self.wanted, stacks):
+            return ""
+        return (
+            f"{self.processes} workers, not {self.wanted}: "
+            f"memory={self.memory:g} (GB) is enough for no more"
+        )
 
     def check_stop(self) -> None:
         if self.stop is not None and self.stop.exists():
@@ -158,6 +173,8 @@ def _train_all(
     stacking.train_encoders(missing)  # before workers are forked, which then have them
     stacks = plan.stacks(missing, how.processes, how.memory)
     workers = min(how.processes, len(stacks))
+    if fewer := how.fewer(len(stacks)):
+        logging.getLogger("pi3nn").warning(fewer)
 
     def note(number: int, error: Exception) -> None:
         if failures is None or isinstance(error, StoreError):

@@ -125,7 +125,7 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: Explain) -> N
 
 def _forecast(jobs: list[Job], hydra: Launching, how: How) -> Iterator[str]:
     if not hydra.in_process:
-        how = How(_shards(hydra) * _in_shard(hydra, how).workers, how.memory, how.force)
+        how = _together(_shards(hydra), _in_shard(hydra, how))
     yield f"{len(jobs)} jobs"
     for store, wanted, _ in _by_store(jobs):
         yield from forecast.describe(wanted, store, how)
@@ -177,6 +177,11 @@ def _in_shard(hydra: Launching, how: How) -> How:
     return How(how.workers or hydra.cores_of_a_shard, how.memory, how.force, quiet=True)
 
 
+def _together(shards: int, inside: How) -> How:
+    """What all shards are as one."""
+    return How(shards * inside.processes, shards * inside.memory, inside.force)
+
+
 def _train_in_shards(
     missing: list[Member],
     store: Store,
@@ -191,6 +196,7 @@ def _train_in_shards(
     if not parts:
         return {}
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / _STOP).unlink(missing_ok=True)  # that of a sweep that was stopped
     for number, part in enumerate(parts):
         order = {
             "store": str(store.root.absolute()),
@@ -221,7 +227,8 @@ def _train_in_shards(
 
 def cut(missing: list[Member], shards: int, how: How) -> list[list[Member]]:
     """At most `shards` parts of about equal size; members that can be stacked stay together."""
-    stacks = plan.stacks(missing, shards * how.workers, how.memory * shards) if missing else []
+    whole = _together(shards, how)
+    stacks = plan.stacks(missing, whole.processes, whole.memory) if missing else []
     parts: list[list[Member]] = [[] for _ in range(min(shards, len(stacks)))]
     work = [0] * len(parts)
     for stack in stacks:

@@ -354,7 +354,12 @@ def test_ctrl_c_ends_shards_wherever_they_run_without_a_traceback(
     server: Server, launcher: str
 ) -> None:
     long = [argument.replace("steps=200", "steps=200000") for argument in FEW]
-    group = server.start(*long, f"hydra/launcher={launcher}", "hydra.sweeper.shards=2")
+    there = [
+        f"hydra/launcher={launcher}",
+        "hydra.sweeper.shards=2",
+        "hydra.sweep.dir=results/sweeps/it",
+    ]
+    group = server.start(*long, *there)
     while len(list(server.folder.glob("results/sweeps/*/.shards/*/"))) < 2:
         time.sleep(0.1)
     time.sleep(1)
@@ -364,6 +369,8 @@ def test_ctrl_c_ends_shards_wherever_they_run_without_a_traceback(
     assert "To go on: pi3nn-run -m dataset=yacht" in said
     assert "Traceback" not in said
     assert list(server.folder.glob("results/sweeps/*/.shards/stop"))
+    code, said = server.run(*FEW, *there)
+    assert code == 0, said  # a sweep in the same folder is not stopped by the same file
 
 
 def test_20000_members_are_one_table_in_20_seconds(tmp_path: Path) -> None:

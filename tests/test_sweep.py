@@ -212,6 +212,26 @@ def test_shards_have_every_member_once_and_keep_stacks_together() -> None:
     assert sweep.cut([], 5, How(workers=1)) == []
 
 
+@pytest.mark.parametrize("workers", [2, 5, 16, 64])
+def test_many_workers_do_not_make_stacks_narrow(workers: int) -> None:
+    members = plan.members(composed("dataset=boston", "method=qd"))
+    how = How(workers=workers)
+    stacks = plan.stacks(members, how.processes, how.memory)
+    assert len(stacks) <= max(12, 3 * how.processes)
+    assert how.processes == min(workers, 16)
+    assert ("not 64" in how.fewer(len(stacks))) == (workers == 64)
+
+
+def test_a_plan_for_shards_counts_the_stacks_that_they_get() -> None:
+    members = plan.members(composed("dataset=boston", "method=qd"))
+    inside = How(workers=1)
+    whole = sweep._together(8, inside)
+    stacks = plan.stacks(members, whole.processes, whole.memory)
+    parts = sweep.cut(members, 8, inside)
+    assert len(parts) == 8
+    assert len(stacks) == sum(len(plan.stacks(part, 1, inside.memory)) for part in parts)
+
+
 def test_swept_are_the_keys_that_differ() -> None:
     batch = [["a=1", "+b=2", "c=[1]"], ["a=1", "+b=3", "c=[1]"]]
     assert sweep.swept(batch) == [{"b": "2"}, {"b": "3"}]
