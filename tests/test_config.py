@@ -123,6 +123,7 @@ def test_sweep_points_are_the_product_of_all_lists() -> None:
     [
         "levels=[1.5]", "levels=[0]", "levels=[]", "seeds=[]", "splits=[]", "seeds=[-1]", "seeds=[2,2]",
         "holdout=1", "workers=-1", "method.hidden=0", "method.l1=-1", "method.activation=gelu",
+        "method.patience=0", "method.stop_from=-1", "method.init_after=-1", "method.eps=0", "method.high=0",
         "++sweep={method.hiden: [1]}", "++sweep={method.hidden: 3}", "++sweep={method.hidden: [a]}",
         "+something=1", "+method.something=1", "+dataset.something=1",
     ],

@@ -108,7 +108,9 @@ def _in_a_sentence(arguments: list[str], error: Exception) -> str | None:
 
 
 # What an operating system says of a folder that can't take tables and figures.
-_ABOUT_FOLDERS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}
+_ABOUT_FOLDERS = {
+    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR
+}  # fmt: skip
 
 
 def _say(sentence: str, code: int = 2) -> int:

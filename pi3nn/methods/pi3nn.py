@@ -89,8 +89,12 @@ class PI3NN(Method):
         one_of(settings, "roots", "exact", "bisection")
         one_of(settings, "count", "ceil", "floor")
         more_than_zero(settings, "hidden", "layers", "steps", "learning_rate", "c", "decay")
-        more_than_zero(settings, "decay_steps")
+        more_than_zero(settings, "decay_steps", "eps", "patience", "high")
         not_negative(settings, "l1", "l2", "bounds_l1", "bounds_l2", "floor")
+        given = [
+            name for name in ("stop_from", "init_after") if getattr(settings, name) is not None
+        ]
+        not_negative(settings, *given)
 
     def shape(self, inputs: int, settings: Any) -> Shape:
         return _shape(inputs, settings)
