@@ -20,8 +20,8 @@ class Cell:
     """One printed number.
 
     ``printed`` is the text as it stands in the paper. ``files`` is the value in the authors' result
-    files, of the setting that the text names, where it is not the printed one (discrepancies 3.1 and
-    4.1); None elsewhere.
+    files, of the setting that the text names, where the two disagree (discrepancies 3.1 and 5.2);
+    None elsewhere.
     """
 
     place: str

@@ -117,10 +117,14 @@ def averages(runs: Runs) -> pd.DataFrame:
     return table.reset_index()
 
 
+MOST_SCATTER = 0.25
+"""A quarter of the scale of confidences: runs that scatter more would agree with anything."""
+
+
 def allowed(std: float, runs: int) -> float:
     """How far ours may be from a printed single run; `std` over our runs, NaN if there is one."""
-    scatter = 0.0 if math.isnan(std) else std
-    return 0.01 + 2 * scatter * math.sqrt(1 + 1 / runs)
+    scatter = 0.0 if math.isnan(std) else 2 * std * math.sqrt(1 + 1 / runs)
+    return 0.01 + min(scatter, MOST_SCATTER)
 
 
 def beside_paper(table: pd.DataFrame, printed_in: str) -> pd.DataFrame:

@@ -222,7 +222,7 @@ def _sensitivity(source: Source) -> Claim:
         numbers = (
             "Largest minus smallest mean coverage over the settings of a method, averaged over sets: "
             f"{_averages(source, whole, INTERVAL_METHODS)}; PI3NN's is smallest on {count} of {sets}"
-            f"{_others(winners)}. QD's and PIVEN's grids have two more hyper-parameters; over the number "
+            f"{_others(winners)}. QD's and PIVEN's grids have two more hyper-parameters, SQR's whole grid has, too; over the number "
             f"of hidden units alone: {_averages(source, width_only, INTERVAL_METHODS)}. The penalty, on which "
             "PI3NN's coverage hangs, is in no grid of the paper (see the discrepancies)."
         )
