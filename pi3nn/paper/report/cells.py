@@ -157,9 +157,11 @@ def _table1(source: Source, table: str, method: str, column: str, statistic: str
     if entry is None or missing:
         return missing
     if method == "sqr" and source.protocol == "released" and entry.method == "sqr":
+        cell = published.cell(table, method, column, statistic)
+        files = f", in the authors' files {cell.files:.3f}" if cell and cell.files else ""
         return (
             "printed over SQR's whole grid of 405 runs; only the setting that the text names was run "
-            f"({statistic} {entry.stats[statistic]:.3f})"
+            f"({statistic} {entry.stats[statistic]:.3f}{files})"
         )
     return _statistic(source, entry, table, method, column, statistic)
 
