@@ -107,10 +107,17 @@ def _picp(entry: Entry) -> NDArray[np.float64]:
     return entry.units["picp"].dropna().to_numpy(dtype=float)
 
 
+def _cut_grids(source: Source) -> str:
+    """Where the printed runs are SQR's whole grid, which ours is not everywhere."""
+    grid = {dataset for method, dataset in source.uci if method == "sqr_free"}
+    cut = [d for d in SETS if ("sqr", d) in source.uci and d not in grid] if grid else []
+    return f"\nSQR on {', '.join(cut)}: one setting, not the whole grid" if cut else ""
+
+
 def _panels(source: Source, title: str) -> tuple[Figure, Iterator[tuple[Axes, str]]]:
     """Nine panels with the band in which the coverage of right intervals falls."""
     figure, axes = plt.subplots(3, 3, figsize=(10, 8.6), sharey=True, layout="constrained")
-    note = f"\n{QUICK.partition('.')[0]}" if source.quick else ""
+    note = _cut_grids(source) + (f"\n{QUICK.partition('.')[0]}" if source.quick else "")
     figure.suptitle(
         f"{title}, protocol {source.protocol}; blue: 95 % of test sets, if the intervals are right{note}",
         fontsize=11,
