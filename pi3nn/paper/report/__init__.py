@@ -66,8 +66,9 @@ def _drawn(folder: Path, protocols: Sequence[str]) -> Iterator[None]:
     """Draw the figures meanwhile, each protocol in a process of its own: they take longest."""
     from pi3nn.paper.report import figures
 
-    # They end before garbage matters, and to look for it takes a fifth of their time.
-    context = multiprocessing.get_context("spawn")
+    # Forked, they need not import everything again; they end before garbage matters, and to look
+    # for it takes a fifth of their time.
+    context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(len(protocols), context, initializer=gc.disable) as pool:
         drawing = [pool.submit(figures.write, folder, name) for name in protocols]
         yield
