@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from pi3nn.paper import report
+from pi3nn.paper import report, verdicts
 from tests.conftest import REPOSITORY
 
 RESULTS = REPOSITORY / "results" / "paper"
@@ -22,6 +24,21 @@ def test_the_readme_shows_the_means_of_table_1() -> None:
     for line in (head, *means):
         first, _, *cells = [cell.strip() for cell in line.strip("|").split("|")]
         assert f"| {first} | {' | '.join(cells)} |" in readme
+
+
+def test_the_readme_counts_the_verdicts_of_the_released_runs() -> None:
+    with open(RESULTS / "verdicts.csv", newline="", encoding="utf-8") as file:
+        cells = [row for row in csv.DictReader(file) if row["protocol"] == "released"]
+    found = Counter(cell["verdict"] for cell in cells)
+    run = len(cells) - found[verdicts.NOT_RUN]
+    readme = " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
+    assert f"of {run} printed numbers that were run, {found[verdicts.EQUAL]} are equal" in readme
+    assert f"equal as printed and {found[verdicts.WITHIN]} within sampling error" in readme
+    own = [
+        c for c in cells if (c["table"], c["method"], c["statistic"]) == ("table1", "pi3nn", "mean")
+    ]
+    assert len(own) == 9
+    assert {cell["verdict"] for cell in own} <= {verdicts.EQUAL, verdicts.WITHIN}
 
 
 @pytest.mark.slow
