@@ -280,7 +280,9 @@ def provenance(folder: Path, protocol: str) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise UserError(f"{folder} can't be read: {error.strerror}") from error
+        raise UserError(
+            f"{folder} can't be read ({error.strerror}): give another folder"
+        ) from error
     try:
         found: dict[str, Any] = json.loads(text)
     except ValueError as error:

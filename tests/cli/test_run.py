@@ -118,3 +118,10 @@ def test_the_user_may_ask_for_the_traceback(tmp_path: Path) -> None:
         check=False,
     )
     assert "Traceback" in done.stderr
+
+
+def test_a_file_in_the_place_of_the_results_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = pi3nn_run(tmp_path, "dataset=yacht", "method=linear", "hydra.run.dir=file")
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
+    assert "can't write file: file exists" in done.stderr

@@ -386,3 +386,14 @@ def test_a_limit_on_rows_makes_other_members_and_no_limit_leaves_keys_as_they_we
     assert whole.key != part.key
     with pytest.raises(UserError, match="at least 20 rows"):
         first("dataset.limit=3")
+
+
+def test_a_file_in_the_place_of_the_output_is_a_sentence_before_anything_is_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    for more in (["--list"], ["--only", "uci-yacht-pi3nn"]):
+        assert command._guarded(["--output", str(tmp_path / "file"), *more]) == 2
+        assert "file can't be read (Not a directory): give another" in capsys.readouterr().err
+    with pytest.raises(UserError, match="choose another folder with --output"):
+        export.check_place(tmp_path / "file" / "records")
