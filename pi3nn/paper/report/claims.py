@@ -222,9 +222,10 @@ def _sensitivity(source: Source) -> Claim:
         numbers = (
             "Largest minus smallest mean coverage over the settings of a method, averaged over sets: "
             f"{_averages(source, whole, INTERVAL_METHODS)}; PI3NN's is smallest on {count} of {sets}"
-            f"{_others(winners)}. QD's and PIVEN's grids have two more hyper-parameters, SQR's whole grid has, too; over the number "
-            f"of hidden units alone: {_averages(source, width_only, INTERVAL_METHODS)}. The penalty, on which "
-            "PI3NN's coverage hangs, is in no grid of the paper (see the discrepancies)."
+            f"{_others(winners)}. QD's and PIVEN's grids, and SQR's where it is whole, have two more "
+            "hyper-parameters; over the number of hidden units alone: "
+            f"{_averages(source, width_only, INTERVAL_METHODS)}. The penalty, on which PI3NN's "
+            "coverage hangs, is in no grid of the paper (see the discrepancies)."
         )
     text = "PI3NN is insensitive to hyper-parameters, the other interval methods need tuning"
     return Claim(
