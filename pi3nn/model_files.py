@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as arrays_from_bytes
 from safetensors.numpy import save as bytes_from_arrays
 
-from pi3nn import files, methods
+from pi3nn import atomic, methods
 from pi3nn.data.schema import Schema
 from pi3nn.data.splits import Scaler
 from pi3nn.errors import UserError
@@ -65,8 +65,8 @@ def save(folder: Path, saved: Saved) -> None:
     description["sha256"] = _checksum(description)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        files.write_bytes(weights, content)
-        files.write_text(folder / _NAME, json.dumps(description, indent=1))
+        atomic.write_bytes(weights, content)
+        atomic.write_text(folder / _NAME, json.dumps(description, indent=1))
         for old in folder.glob("weights-*.safetensors"):
             if old != weights:
                 old.unlink()

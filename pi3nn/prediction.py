@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pi3nn import files
+from pi3nn import atomic
 from pi3nn.data import reading, table
 from pi3nn.errors import UserError
 from pi3nn.model import Prediction
@@ -141,7 +141,7 @@ def _writer(output: Path) -> Iterator[Any]:
     import pyarrow.csv as pc
 
     try:
-        with files.whole(output) as temporary, temporary.open("wb") as file:
+        with atomic.replacing(output) as temporary, temporary.open("wb") as file:
             header = True
 
             def write(rows: pa.Table) -> None:

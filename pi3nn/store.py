@@ -27,7 +27,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from pi3nn import files
+from pi3nn import atomic
 from pi3nn.errors import UserError
 
 Arrays = dict[str, NDArray[Any]]
@@ -54,7 +54,7 @@ class Store:
             return []
         names = (entry.name for entry in os.scandir(self.root))
         # One killed just before its folder got its name is whole but for the name.
-        return sorted(key for key in names if not key.startswith(files.TEMPORARY) and key in self)
+        return sorted(key for key in names if not key.startswith(atomic.TEMPORARY) and key in self)
 
     def write(
         self,
@@ -67,7 +67,7 @@ class Store:
         force: bool = False,
     ) -> None:
         """Store one member, whole or not at all; `force`: in place of the one that is there."""
-        temporary = self.root / files.temporary_name(key)
+        temporary = self.root / atomic.temporary_name(key)
         with _clear_errors(self.root):
             try:
                 temporary.mkdir(parents=True)
@@ -82,7 +82,7 @@ class Store:
                 shutil.rmtree(temporary, ignore_errors=True)
 
     def _put_in_place(self, temporary: Path, key: str, force: bool) -> None:
-        place, old = self.root / key, self.root / files.temporary_name(key)
+        place, old = self.root / key, self.root / atomic.temporary_name(key)
         if place.exists() and (force or key not in self):  # the latter: left by something not us
             place.rename(old)
         try:
@@ -107,9 +107,9 @@ class Store:
         """
         folder = self.root / key
         with _clear_errors(self.root):
-            with files.whole(folder / "predictions.npz") as temporary:
+            with atomic.replacing(folder / "predictions.npz") as temporary:
                 _write_arrays(temporary, predictions)
-            files.write_text(folder / "records.json", json.dumps(result))
+            atomic.write_text(folder / "records.json", json.dumps(result))
 
     def config(self, key: str) -> dict[str, Any]:
         text = (self.root / key / "config.yaml").read_text()
@@ -149,16 +149,16 @@ class Store:
         """
         removed, damaged = [], []
         for entry in sorted(self.root.iterdir()) if self.root.is_dir() else []:
-            if entry.name.startswith(files.TEMPORARY):
+            if entry.name.startswith(atomic.TEMPORARY):
                 removed += self._cleared(entry)
             elif entry.is_dir():
                 damaged += self._problems(entry.name)
-                for left in entry.glob(f"{files.TEMPORARY}*"):
+                for left in entry.glob(f"{atomic.TEMPORARY}*"):
                     removed += self._cleared(left)
         return removed, damaged
 
     def _cleared(self, left: Path) -> list[str]:
-        if not files.abandoned(left):
+        if not atomic.abandoned(left):
             return []
         shutil.rmtree(left) if left.is_dir() else left.unlink()
         return [str(left.relative_to(self.root))]

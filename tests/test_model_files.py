@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pi3nn import export, files, model_files, runner
+from pi3nn import export, model_files, runner
 from pi3nn.errors import UserError
 from pi3nn.store import Store
 from tests.test_config import composed

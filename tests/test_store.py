@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pi3nn import files
+from pi3nn import atomic
 from pi3nn.errors import UserError
 from pi3nn.store import Store
 
@@ -66,7 +66,7 @@ def test_a_folder_that_never_got_its_name_is_no_member(tmp_path: Path) -> None:
     """A process killed between the marker and the name."""
     store = Store(tmp_path)
     store.write("abc", **content())
-    (tmp_path / "abc").rename(tmp_path / files.temporary_name("abc"))
+    (tmp_path / "abc").rename(tmp_path / atomic.temporary_name("abc"))
     assert store.keys() == []
     assert store.rows() == []
     store.write("abc", **content())
@@ -136,14 +136,14 @@ def test_a_full_or_read_only_disk_is_one_clear_sentence_and_leaves_nothing(
 def test_verify_leaves_alone_what_a_living_process_is_writing(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.write("abc", **content())
-    (tmp_path / files.temporary_name("def")).mkdir()
-    (tmp_path / "abc" / files.temporary_name("records.json")).touch()
+    (tmp_path / atomic.temporary_name("def")).mkdir()
+    (tmp_path / "abc" / atomic.temporary_name("records.json")).touch()
     (tmp_path / ".tmp-abc-elsewhere-1-0").mkdir()  # nobody can see from here whether it lives
     assert store.verify() == ([], [])
 
 
 def test_verify_clears_what_is_a_day_old_wherever_it_came_from(tmp_path: Path) -> None:
-    for name in (".tmp-abc-elsewhere-1-0", ".tmp-x", files.temporary_name("def")):
+    for name in (".tmp-abc-elsewhere-1-0", ".tmp-x", atomic.temporary_name("def")):
         (tmp_path / name).mkdir()
         os.utime(tmp_path / name, (0, 0))
     removed, damaged = Store(tmp_path).verify()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pi3nn import files
+from pi3nn import atomic
 from pi3nn.cli.leaving import leave_with
 from pi3nn.errors import UserError
 from pi3nn.store import Store
@@ -113,7 +113,7 @@ def _page(options: argparse.Namespace) -> int:
     output = options.output or options.folder / "report.html"
     text = run_report.page(options.folder)
     try:
-        files.write_text(output, text)
+        atomic.write_text(output, text)
     except OSError as error:
         raise UserError(f"can't write {output}: {error.strerror}") from error
     print(f"the pictures of {options.folder} are in {output}")

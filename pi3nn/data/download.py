@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from pi3nn import files, paths
+from pi3nn import atomic, paths
 from pi3nn.errors import UserError, nearest
 
 MIRROR = "PI3NN_DATA_MIRROR"  # a folder or an address, asked first
@@ -149,7 +149,7 @@ def whole_file(target: Path) -> Iterator[Path]:
     """Give a temporary path that becomes `target` when the block ends well, else disappears."""
     with writing(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with files.whole(target) as temporary:
+        with atomic.replacing(target) as temporary:
             yield temporary
             temporary.chmod(0o644)  # several users may share a cache
 

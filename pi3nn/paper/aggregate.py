@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pi3nn import files
+from pi3nn import atomic
 from pi3nn.paper import ood, summary, tables
 from pi3nn.store import Store
 
@@ -38,7 +38,7 @@ def write(parts: Sequence[Part], folder: Path) -> None:
     text = "\n".join([*_lines(whole, swept), *_beside_paper(parts)])
     folder.mkdir(parents=True, exist_ok=True)
     tables.write(whole, folder / "table.csv")
-    files.write_text(folder / "table.md", text + "\n")
+    atomic.write_text(folder / "table.md", text + "\n")
     print(text, flush=True)
     written = "table.csv and table.md"
     if swept:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pi3nn import files
+from pi3nn import atomic
 from pi3nn.errors import UserError
 from pi3nn.paper import shards
 from pi3nn.paper.ood import frame
@@ -37,18 +37,18 @@ def write(
     place = shards.path(folder, shard)
     place.parent.mkdir(parents=True, exist_ok=True)
     check_budget(folder, shard.protocol, shard.budget)
-    for left in place.parent.glob(f"{files.TEMPORARY}*"):
-        if files.abandoned(left):
+    for left in place.parent.glob(f"{atomic.TEMPORARY}*"):
+        if atomic.abandoned(left):
             left.unlink()
     table = _table(shard, store, keys, levels)
     picture = frame.picture(store, table, shard.method)
     if picture:
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **picture)  # type: ignore[arg-type]
-        files.write_bytes(place.with_name(f"{shard.name}.npz"), buffer.getvalue())
+        atomic.write_bytes(place.with_name(f"{shard.name}.npz"), buffer.getvalue())
     _note(folder, shard, _origin(shard, store, keys, table))
     text = table.dropna(axis="columns", how="all").to_csv(index=False, lineterminator="\n")
-    files.write_bytes(place, gzip.compress(text.encode(), mtime=0))
+    atomic.write_bytes(place, gzip.compress(text.encode(), mtime=0))
     return place
 
 
@@ -119,7 +119,7 @@ def _note(folder: Path, shard: Shard, origin: dict[str, Any]) -> None:
             "budget": shard.budget,
             "shards": dict(sorted({**known, shard.name: origin}.items())),
         }
-        files.write_text(place, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        atomic.write_text(place, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from pi3nn import files, metrics
+from pi3nn import atomic, metrics
 from pi3nn.paper import tables
 from pi3nn.store import Store
 
@@ -41,7 +41,7 @@ def save(figure: Figure, path: Path) -> None:
     for ending in ("png", "pdf"):
         # No dates inside: the same numbers give the same file.
         metadata: dict[str, Any] = {"CreationDate": None} if ending == "pdf" else {}
-        with files.whole(path.with_name(f"{path.name}.{ending}")) as temporary:
+        with atomic.replacing(path.with_name(f"{path.name}.{ending}")) as temporary:
             figure.savefig(temporary, format=ending, dpi=150, metadata=metadata)
         figure.set_layout_engine(None)  # laid out once: half the time of the second file
     plt.close(figure)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from pi3nn import files
+from pi3nn import atomic
 from pi3nn.errors import UserError, nearest
 from pi3nn.paper.tables import swept_columns
 from pi3nn.store import Store
@@ -96,7 +96,7 @@ def rounded(records: pd.DataFrame) -> pd.DataFrame:
 def write(records: pd.DataFrame, path: Path) -> None:
     """A CSV or parquet file, by the ending of its name."""
     try:
-        with files.whole(path) as temporary:
+        with atomic.replacing(path) as temporary:
             if path.suffix == ".parquet":
                 _of_one_type(records).to_parquet(temporary, index=False)
             else:

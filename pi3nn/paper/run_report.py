@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pi3nn import files, metrics
+from pi3nn import atomic, metrics
 from pi3nn.errors import UserError
 from pi3nn.paper import html_page, summary
 from pi3nn.store import Store
@@ -37,7 +37,7 @@ def note(folder: Path, store: Store, run: summary.Run, reliability: Mapping[str,
         "levels": run.levels,
         "reliability": reliability,
     }
-    files.write_text(folder / _NOTE, json.dumps(content))
+    atomic.write_text(folder / _NOTE, json.dumps(content))
 
 
 def page(folder: Path) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pi3nn import files
+from pi3nn import atomic
 from pi3nn.paper import published, tables
 from pi3nn.store import Store
 
@@ -46,7 +46,7 @@ def write(store: Store, run: Run, folder: Path, in_sweep: bool = False) -> None:
     text = "\n".join(_lines(judged, run))
     folder.mkdir(parents=True, exist_ok=True)
     tables.write(_table(judged), folder / "table.csv")
-    files.write_text(folder / "table.md", text + "\n")
+    atomic.write_text(folder / "table.md", text + "\n")
     if in_sweep:
         return
     print(text, flush=True)

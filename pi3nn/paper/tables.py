@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from pi3nn import files
+from pi3nn import atomic
 from pi3nn.paper import published, verdicts
 
 SCENARIO_METRICS = ["picp", "mpiw", "nmpiw", "rmse", "interval_score"]
@@ -25,7 +25,7 @@ def swept_columns(records: pd.DataFrame) -> list[str]:
 
 def write(table: pd.DataFrame, path: Path) -> None:
     """A table of results as CSV, with no more digits than they have."""
-    files.write_text(path, table.to_csv(index=False, float_format="%.6g"))
+    atomic.write_text(path, table.to_csv(index=False, float_format="%.6g"))
 
 
 def each(table: pd.DataFrame) -> Iterator[Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pi3nn import files
+from pi3nn import atomic
 from tests.cli.test_run import pi3nn_run
 
 PROMISED = [
@@ -74,7 +74,7 @@ def test_verify_clears_what_a_killed_run_left_and_names_what_is_damaged(ran: Pat
     store = ran / "results" / "runs"
     dead = subprocess.Popen(["true"])
     dead.wait()
-    name = files.temporary_name("abc").replace(f"-{os.getpid()}-", f"-{dead.pid}-")
+    name = atomic.temporary_name("abc").replace(f"-{os.getpid()}-", f"-{dead.pid}-")
     (store / name).mkdir()
     assert report(ran, "verify").returncode == 0
     assert not list(store.glob(".tmp*"))

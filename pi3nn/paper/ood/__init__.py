@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pi3nn import files
+from pi3nn import atomic
 from pi3nn.paper import summary, tables
 from pi3nn.paper.ood.reports import REPORTS, Section
 from pi3nn.paper.ood.runs import Runs
@@ -33,9 +33,9 @@ def write(store: Store, keys: Sequence[str], levels: Sequence[float], folder: Pa
     text = "\n".join(_lines(runs, report.sections))
     folder.mkdir(parents=True, exist_ok=True)
     tables.write(report.numbers, folder / "table.csv")
-    files.write_text(folder / "table.md", text + "\n")
+    atomic.write_text(folder / "table.md", text + "\n")
     latex = "\n\n".join(latex_table(section.table) for section in report.sections)
-    files.write_text(folder / "table.tex", latex + "\n")
+    atomic.write_text(folder / "table.tex", latex + "\n")
     print(text, flush=True)
     from pi3nn.paper import figures  # half a second: not before the table is on the screen
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pi3nn import files
+from pi3nn import atomic
 from pi3nn.errors import UserError
 from pi3nn.paper import shards, summary, tables, verdicts
 from pi3nn.paper.report import cells, claims, grids, page, render, source
@@ -53,9 +53,9 @@ def write(folder: Path, protocols: Sequence[str] = PROTOCOLS) -> Path:
             _write_tables(folder, part)
         whole = pd.concat([_verdicts(part) for part in parts])
         tables.write(whole, folder / "verdicts.csv")
-        files.write_text(folder / "summary.md", in_words(parts))
+        atomic.write_text(folder / "summary.md", in_words(parts))
         path = folder / "report.html"
-        files.write_text(path, text)
+        atomic.write_text(path, text)
     except OSError as error:
         raise UserError(f"can't write the report into {folder}: {error.strerror}") from error
     return path
@@ -119,6 +119,6 @@ def _write_tables(folder: Path, part: Part) -> None:
     place = folder / "tables" / part.source.protocol
     place.mkdir(parents=True, exist_ok=True)
     for grid in part.grids:
-        files.write_text(place / f"{grid.name}.csv", render.csv(grid))
-        files.write_text(place / f"{grid.name}.md", render.markdown(grid))
-        files.write_text(place / f"{grid.name}.tex", render.latex(grid))
+        atomic.write_text(place / f"{grid.name}.csv", render.csv(grid))
+        atomic.write_text(place / f"{grid.name}.md", render.markdown(grid))
+        atomic.write_text(place / f"{grid.name}.tex", render.latex(grid))

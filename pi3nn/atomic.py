@@ -27,25 +27,25 @@ def temporary_name(name: str) -> str:
 
 
 @contextmanager
-def whole(place: Path) -> Iterator[Path]:
-    """Give a temporary path that becomes `place` when the block ends well, else disappears."""
-    temporary = place.with_name(temporary_name(place.name))
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary path that becomes `path` when the block ends well, else disappears."""
+    temporary = path.with_name(temporary_name(path.name))
     try:
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
-        temporary.replace(place)
+        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def write_bytes(place: Path, content: bytes) -> None:
-    with whole(place) as temporary:
+def write_bytes(path: Path, content: bytes) -> None:
+    with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
-def write_text(place: Path, text: str) -> None:
-    write_bytes(place, text.encode())
+def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode())
 
 
 def abandoned(temporary: Path) -> bool:
