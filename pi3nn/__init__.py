@@ -1,36 +1,26 @@
 """Prediction intervals from neural networks: PI3NN and its baselines, side by side."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pi3nn.estimator import (
-        CQRRegressor,
-        DERRegressor,
-        PI3NNRegressor,
-        PIVENRegressor,
-        QDRegressor,
-        SQRRegressor,
-    )
-
-__version__ = "0.1.0"
-__all__ = [
-    "CQRRegressor",
-    "DERRegressor",
-    "PI3NNRegressor",
-    "PIVENRegressor",
-    "QDRegressor",
-    "SQRRegressor",
-]
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:
     """Import an estimator when it is asked for: commands need neither scikit-learn nor torch."""
-    if name not in __all__:
+    if name == "__all__":
+        return _estimators()
+    if not name.endswith("Regressor"):
         raise AttributeError(f"module 'pi3nn' has no attribute '{name}'")
-    from pi3nn import estimator
+    from pi3nn.models import estimators
 
-    return getattr(estimator, name)
+    return getattr(estimators, name)
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    return [*globals(), *_estimators()]
+
+
+def _estimators() -> list[str]:
+    from pi3nn.models import estimators
+
+    return estimators.names()

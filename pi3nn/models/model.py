@@ -1,7 +1,7 @@
 """A trained model away from its run: all that a new row needs to get its interval.
 
 At rest a model is NumPy arrays and plain settings: it can be pickled, and written by
-`pi3nn.model_files`. `Model.at` brings it to life at some levels.
+`pi3nn.models.model_files`. `Model.at` brings it to life at some levels.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pi3nn import conformal, intervals, methods, metrics
+from pi3nn import methods, metrics
+from pi3nn.intervals import conformal
+from pi3nn.intervals.bounds import bounds, calibrated
 from pi3nn.data.splits import Scaler
 from pi3nn.errors import UserError
 
@@ -26,7 +28,7 @@ FARTHEST = 1e6
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class TrainedPart:
     """What one training left behind, for each of T targets.
 
     Attributes
@@ -66,7 +68,7 @@ class Model:
     settings: Any
     calibrate: str
     scalers: Sequence[Scaler]
-    parts: Sequence[Part]
+    parts: Sequence[TrainedPart]
 
     @property
     def inputs(self) -> int:
@@ -94,10 +96,10 @@ class Model:
             if not 0 < gamma < 1:
                 raise UserError(f"levels has {gamma}: a confidence level lies between 0 and 1")
             if self.levels is not None and gamma not in self.levels:
-                known = ", ".join(f"{level:g}" for level in self.levels)
+                trained = ", ".join(f"{level:g}" for level in self.levels)
                 raise UserError(
                     f"level {gamma:g}: {self.kind} is trained for each level of its own, and this "
-                    f"model for {known}"
+                    f"model for {trained}"
                 )
         if self.calibrate == "conformal":
             self._check_rows(max(levels))
@@ -128,9 +130,9 @@ class Predictor:
         """Predict rows ``x (N, D)`` in original units."""
         mean = np.array([scaler.y_mean for scaler in self.model.scalers])
         std = np.array([scaler.y_std for scaler in self.model.scalers])
-        said = {id(part): part(self._inputs(x)) for part in self._parts if part.levels}
-        point, _, _ = said[id(self._reference)]
-        bounds = [self._bounds(said, gamma) for gamma in self.levels]
+        outputs = {id(part): part(self._inputs(x)) for part in self._parts if part.levels}
+        point, _, _ = outputs[id(self._reference)]
+        bounds = [self._bounds(outputs, gamma) for gamma in self.levels]
         lower, upper = (np.stack([pair[i] for pair in bounds], axis=-1) for i in (0, 1))
         highest = self.levels.index(max(self.levels))
         widths = (upper - lower)[:, :, highest]
@@ -152,10 +154,10 @@ class Predictor:
         scaled = np.stack([scaler.x(x) for scaler in self.model.scalers])
         return torch.from_numpy(np.clip(scaled, -FARTHEST, FARTHEST).astype(np.float32))
 
-    def _bounds(self, said: Mapping[int, Any], gamma: float) -> tuple[Array, Array]:
+    def _bounds(self, outputs: Mapping[int, Any], gamma: float) -> tuple[Array, Array]:
         """Bounds ``(N, T)`` at one level, from the part that serves it."""
         part = next(p for p in self._parts if gamma in p.levels)
-        _, lower, upper = said[id(part)]
+        _, lower, upper = outputs[id(part)]
         k = part.levels.index(gamma)
         return lower[:, k].T, upper[:, k].T
 
@@ -163,7 +165,7 @@ class Predictor:
 class _LivePart:
     """The networks of a part, and its coefficients at some levels."""
 
-    def __init__(self, model: Model, part: Part, levels: list[float]) -> None:
+    def __init__(self, model: Model, part: TrainedPart, levels: list[float]) -> None:
         self._method, self._settings, self.levels = methods.get(model.kind), model.settings, levels
         state = {name: torch.from_numpy(values) for name, values in part.state.items()}
         self._fitted = self._method.load(state, model.settings, model.inputs)
@@ -171,7 +173,7 @@ class _LivePart:
         if not levels:
             return
         sets = {name: _double(outputs) for name, outputs in part.sets.items()}
-        self._coefficients = intervals.calibrated(
+        self._coefficients = calibrated(
             self._method, sets, self._scalars, levels, self._settings, model.calibrate
         )
         lower, upper = self._bounds(sets["train"])
@@ -180,9 +182,9 @@ class _LivePart:
     def __call__(self, x: torch.Tensor) -> tuple[Array, Array, Array]:
         """Point ``(T, N)`` and bounds ``(T, K, N)`` of standardised rows ``x (T, N, D)``."""
         with torch.no_grad():
-            said = self._fitted.outputs(x)
+            tensors = self._fitted.outputs(x)
         # As the store keeps them, so that a model says to the last digit what its run said.
-        outputs = _double({name: v.numpy().astype(np.float32) for name, v in said.items()})
+        outputs = _double({name: v.numpy().astype(np.float32) for name, v in tensors.items()})
         return (outputs["point"], *self._bounds(outputs))
 
     def mean_width(self, gamma: float) -> Array:
@@ -195,7 +197,7 @@ class _LivePart:
         return np.asarray(metrics.confidence_score(widths, self.mean_width(gamma)))
 
     def _bounds(self, outputs: Mapping[str, Array]) -> tuple[Array, Array]:
-        lower, upper, _ = intervals.bounds(
+        lower, upper, _ = bounds(
             self._method, outputs, self._scalars, self._coefficients, self.levels, self._settings
         )
         # A run counts bounds that crossed and leaves them so; who predicts wants an interval.

@@ -14,22 +14,22 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import config, paths
-from pi3nn.errors import nearest
+from pi3nn.errors import first_line, nearest
 
 
-def as_meant(arguments: Sequence[str]) -> list[str]:
+def as_hydra_wants(arguments: Sequence[str]) -> list[str]:
     """Say it as Hydra wants to hear it.
 
     ``seeds=3`` becomes a list, and so does each alternative of ``-m seeds=1,2``, since lists are
     typed; ``sweep={...}`` may name keys that are not swept yet; a run that is only planned leaves
     no folder; a table of one's own is fitted, and named after its file.
     """
-    meant = [_as_meant(argument) for argument in arguments]
+    completed = [_with_brackets(argument) for argument in arguments]
     if "dataset=table" in arguments:
-        meant += _about_table(arguments)
+        completed += _about_table(arguments)
     if any(argument.lower() in _PLANS for argument in arguments):
-        meant += ["hydra.run.dir=.", "hydra.output_subdir=null"]
-    return meant
+        completed += ["hydra.run.dir=.", "hydra.output_subdir=null"]
+    return completed
 
 
 _PLANS = ("plan=true", "plan=yes", "plan=on", "plan=1")  # what OmegaConf takes for true
@@ -37,13 +37,13 @@ _PLANS = ("plan=true", "plan=yes", "plan=on", "plan=1")  # what OmegaConf takes 
 
 def _about_table(arguments: Sequence[str]) -> list[str]:
     """``experiment=fit`` and the name of the file without its endings, unless said otherwise."""
-    said = dict(argument.partition("=")[::2] for argument in arguments)
-    added = [] if "experiment" in said else ["experiment=fit"]
-    name = re.sub(r"\W+", "_", Path(said.get("dataset.path", "")).name.split(".")[0])
-    return added if "dataset.name" in said or not name else [*added, f"dataset.name='{name}'"]
+    values = dict(argument.partition("=")[::2] for argument in arguments)
+    added = [] if "experiment" in values else ["experiment=fit"]
+    name = re.sub(r"\W+", "_", Path(values.get("dataset.path", "")).name.split(".")[0])
+    return added if "dataset.name" in values or not name else [*added, f"dataset.name='{name}'"]
 
 
-def _as_meant(argument: str) -> str:
+def _with_brackets(argument: str) -> str:
     key, equals, value = argument.partition("=")
     if key == "sweep":
         return f"++{argument}"
@@ -60,7 +60,7 @@ def _as_meant(argument: str) -> str:
 
 def explain(arguments: Sequence[str], error: Exception) -> str:
     """One sentence for a configuration that Hydra or OmegaConf refused."""
-    if config.first_line(error).startswith("Ambiguous value"):
+    if first_line(error).startswith("Ambiguous value"):
         return _several_values(arguments)
     several = next((a for a in arguments if re.fullmatch(r"dataset\.target=\[.*\]", a)), None)
     if several:
@@ -108,11 +108,12 @@ def _unknown_choice(key: str, value: str) -> str | None:
     folder = paths.configs() / key.lstrip("+")
     if "." in key or not folder.is_dir():
         return None
-    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    choices = sorted(path.stem for path in folder.glob("*.yaml"))
     for choice in value.split(","):
-        if choice not in known:
+        if choice not in choices:
             return (
-                f"there is no {key}={choice}{nearest(choice, known)}; choices: {', '.join(known)}"
+                f"there is no {key}={choice}{nearest(choice, choices)}; "
+                f"choices: {', '.join(choices)}"
             )
     return None
 
@@ -121,10 +122,10 @@ def _unknown_key(key: str, overrides: Sequence[str]) -> str | None:
     key = key.lstrip("+~")
     if key.startswith("hydra") or (paths.configs() / key).is_dir():
         return None
-    known = _keys(_base(overrides))
-    if key in known or key.startswith("sweep."):
+    keys = _keys(_base(overrides))
+    if key in keys or key.startswith("sweep."):
         return None
-    return f"there is no key '{key}'{nearest(key, known)}; see them all with --cfg job"
+    return f"there is no key '{key}'{nearest(key, keys)}; see them all with --cfg job"
 
 
 def _base(overrides: Sequence[str]) -> DictConfig:
@@ -166,5 +167,5 @@ def _in_hydras_words(error: Exception) -> str:
     while isinstance(cause.__cause__, (OmegaConfBaseException, HydraException)):
         cause = cause.__cause__
     full_key = getattr(cause, "full_key", None)
-    text = config.first_line(cause)
+    text = first_line(cause)
     return f"{full_key}: {text}" if full_key and str(full_key) not in text else text

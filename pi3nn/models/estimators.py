@@ -1,4 +1,4 @@
-"""The methods as scikit-learn estimators.
+"""Every method as a scikit-learn estimator, named after its class: ``PI3NN`` is `PI3NNRegressor`.
 
     model = PI3NNRegressor(random_state=1).fit(X, y)
     model.predict_interval(X_new, levels=[0.9, 0.95])   # (rows, levels, 2)
@@ -14,6 +14,7 @@ import copy
 import functools
 import inspect
 import math
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,11 +28,14 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pi3nn import config, conformal, methods, stacking
+from pi3nn import config, methods
+from pi3nn.data import scaling
 from pi3nn.data.base import Rows, Split
 from pi3nn.errors import UserError, nearest
-from pi3nn.methods.base import Fitted, Stack
-from pi3nn.model import Model, Part, Prediction
+from pi3nn.intervals import conformal
+from pi3nn.methods.base import Method, Stack
+from pi3nn.models import fitting
+from pi3nn.models.model import Model, Prediction, TrainedPart
 
 Array = NDArray[np.float64]
 
@@ -104,20 +108,16 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
         calibrate, holdout = self._calibration(len(x), max(levels))
         seed = _seed(self.random_state)
         prepared = [
-            stacking.standardise(Split({"train": Rows(x, column)}), self.scaling, holdout, seed)
+            scaling.standardise(Split({"train": Rows(x, column)}), self.scaling, holdout, seed)
             for column in y.T
         ]
-        parts = []
-        for gamma in levels if method.retrains(settings) else [None]:
-            stack = Stack(
-                x=stacking.tensor([p.sets["train"].x for p in prepared], self.device),
-                y=stacking.tensor([p.sets["train"].y for p in prepared], self.device),
-                seeds=[seed] * len(prepared),
-                settings=[settings] * len(prepared),
-                gamma=gamma,
-                engine=self.engine,
-            )
-            parts.append(_part(method.fit(stack), prepared, gamma, self.device))
+        seeds, each = [seed] * len(prepared), [settings] * len(prepared)
+        run = {"engine": self.engine, "device": self.device}
+        stacks = [
+            fitting.stack(prepared, seeds, each, gamma=gamma, **run)
+            for gamma in (levels if method.retrains(settings) else [None])
+        ]
+        parts = [_part(method, stack, prepared, self.device) for stack in stacks]
         return Model(self.kind, settings, calibrate, [p.scaler for p in prepared], parts)
 
     def _calibration(self, samples: int, gamma: float) -> tuple[str, float]:
@@ -137,10 +137,10 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
     def _settings(self) -> Any:
         """The method's settings; every parameter is checked as a run's key is."""
         cfg = copy.deepcopy(_configuration(self.kind))
-        given = {"levels": _levels(self.levels)}
-        given |= {name: getattr(self, name) for name in _RUN_KEYS}
-        given |= {f"method.{name}": getattr(self, name) for name in _method_keys(self.kind)}
-        for name, value in given.items():
+        parameters = {"levels": _levels(self.levels)}
+        parameters |= {name: getattr(self, name) for name in _RUN_KEYS}
+        parameters |= {f"method.{name}": getattr(self, name) for name in _method_keys(self.kind)}
+        for name, value in parameters.items():
             try:
                 OmegaConf.update(
                     cfg, name, value.item() if isinstance(value, np.generic) else value
@@ -164,9 +164,11 @@ def _constructor(kind: str) -> Callable[..., None]:
             setattr(self, name, value)
 
     keyword, positional = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    own = [inspect.Parameter("self", positional)]
-    own += [inspect.Parameter(name, keyword, default=value) for name, value in defaults.items()]
-    __init__.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    signature = [inspect.Parameter("self", positional)]
+    signature += [
+        inspect.Parameter(name, keyword, default=value) for name, value in defaults.items()
+    ]
+    __init__.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
     return __init__
 
 
@@ -183,9 +185,9 @@ def _method_keys(kind: str) -> list[str]:
 def _defaults(kind: str) -> dict[str, Any]:
     plain = OmegaConf.to_container(_configuration(kind), enum_to_str=True)
     assert isinstance(plain, dict)
-    own = {name: plain["method"][name] for name in _method_keys(kind)}
-    run = {name: plain[name] for name in _RUN_KEYS}
-    return {"levels": tuple(plain["levels"]), "random_state": None, **own, **run}
+    of_method = {name: plain["method"][name] for name in _method_keys(kind)}
+    of_run = {name: plain[name] for name in _RUN_KEYS}
+    return {"levels": tuple(plain["levels"]), "random_state": None, **of_method, **of_run}
 
 
 def _levels(levels: Any) -> list[float]:
@@ -204,20 +206,16 @@ def _seed(random_state: Any) -> int:
 
 
 def _part(
-    fitted: Fitted, prepared: Sequence[stacking.Prepared], gamma: float | None, device: str
-) -> Part:
+    method: Method, stack: Stack, prepared: Sequence[fitting.HasSets], device: str
+) -> TrainedPart:
+    fitted = method.fit(stack)
     if fitted.failures:
         raise RuntimeError(f"the training failed: {next(iter(fitted.failures.values()))}")
-    sets = {}
-    for name in prepared[0].sets:
-        said = fitted.outputs(stacking.tensor([p.sets[name].x for p in prepared], device))
-        sets[name] = {key: values.cpu().numpy().astype(np.float32) for key, values in said.items()}
-        sets[name]["y"] = np.stack([p.sets[name].y for p in prepared]).astype(np.float32)
-    return Part(
-        gamma,
-        state={name: values.cpu().numpy() for name, values in fitted.state().items()},
+    return TrainedPart(
+        stack.gamma,
+        state=fitting.state(fitted),
         scalars={name: values.cpu().numpy() for name, values in fitted.scalars.items()},
-        sets=sets,
+        sets=dict(fitting.outputs(fitted, prepared, device)),
     )
 
 
@@ -230,37 +228,20 @@ def _value_errors() -> Iterator[None]:
         raise ValueError(str(error)) from error
 
 
-class PI3NNRegressor(IntervalRegressor):
-    """PI3NN: three networks trained by least squares; any level from one fit, OOD-aware."""
-
-    kind = "pi3nn"
-
-
-class QDRegressor(IntervalRegressor):
-    """QD: quality-driven intervals; trained once for each of `levels`."""
-
-    kind = "qd"
+def names() -> list[str]:
+    """Names of all estimators, one for each method."""
+    return [_name(kind) for kind in methods.kinds()]
 
 
-class PIVENRegressor(IntervalRegressor):
-    """PIVEN: QD with a point prediction inside; trained once for each of `levels`."""
-
-    kind = "piven"
+def _name(kind: str) -> str:
+    return f"{type(methods.get(kind)).__name__}Regressor"
 
 
-class SQRRegressor(IntervalRegressor):
-    """SQR: simultaneous quantile regression; any level from one fit."""
-
-    kind = "sqr"
-
-
-class DERRegressor(IntervalRegressor):
-    """DER: deep evidential regression; any level from one fit."""
-
-    kind = "der"
-
-
-class CQRRegressor(IntervalRegressor):
-    """CQR: conformalised quantile regression; coverage is guaranteed, once for each of `levels`."""
-
-    kind = "cqr"
+def __getattr__(name: str) -> Any:
+    """Make an estimator when it is asked for: each composes a configuration for its defaults."""
+    for kind in methods.kinds():
+        if name == _name(kind):
+            about = sys.modules[type(methods.get(kind)).__module__].__doc__
+            members = {"kind": kind, "__module__": __name__, "__doc__": about}
+            return globals().setdefault(name, type(name, (IntervalRegressor,), members))
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

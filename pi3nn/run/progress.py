@@ -13,7 +13,7 @@ from tqdm import tqdm
 _LINE_EVERY = 30.0  # seconds between lines when there is no terminal
 
 
-class Progress:
+class ProgressBar:
     """Counts members over all stacks; a stack half done counts for half of its members.
 
     `stored` members were there before.
@@ -36,7 +36,7 @@ class Progress:
             )
         self._started = self._last_line = time.monotonic()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(
@@ -62,9 +62,9 @@ class Progress:
     def _print_line(self, done: float, loss: float) -> None:
         total = sum(self._sizes)
         left = (time.monotonic() - self._started) * (total - done) / max(done, 1e-9)
-        said = "" if math.isnan(loss) else f", loss {loss:.4f}"
+        shown = "" if math.isnan(loss) else f", loss {loss:.4f}"
         print(
-            f"{self._stored + done:.0f} of {self._stored + total} members{said}, {left:.0f} s left",
+            f"{self._stored + done:.0f} of {self._stored + total} members{shown}, {left:.0f} s left",
             file=sys.stderr,
             flush=True,
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from pi3nn.cli.leaving import leave_with
+from pi3nn.cli.main import run_command
 from pi3nn.errors import UserError, nearest
 
 _HELP = """\
@@ -40,68 +40,62 @@ _KEYS = ("model", "data", "output", "levels", "threshold")
 
 def main() -> None:
     """Entry point of the command."""
-    leave_with(lambda: _guarded(sys.argv[1:]))
+    run_command("pi3nn-predict", _run, stopped="stopped; nothing was written")
 
 
-def _guarded(arguments: Sequence[str]) -> int:
+def _run(arguments: list[str]) -> int:
     if not arguments or {"-h", "--help"} & set(arguments):
         print(_HELP)
         return 0
-    try:
-        return _run(_parsed(arguments))
-    except UserError as error:
-        print(f"pi3nn-predict: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("pi3nn-predict: stopped; nothing was written", file=sys.stderr)
-        return 130
+    return _predict(_parsed(arguments))
 
 
 def _parsed(arguments: Sequence[str]) -> dict[str, str]:
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     for argument in arguments:
         key, equals, value = argument.partition("=")
         if not equals:
             raise UserError(f"'{argument}' is not of the form key=value{nearest(key, _KEYS)}")
         if key not in _KEYS:
             raise UserError(f"there is no key '{key}'{nearest(key, _KEYS)}; see --help")
-        if key in said:
+        if key in values:
             raise UserError(f"{key} is given twice")
-        said[key] = value
+        values[key] = value
     for key in ("model", "data", "output"):
-        if not said.get(key):
+        if not values.get(key):
             raise UserError(f"{key}= is missing; see --help")
-    return said
+    return values
 
 
-def _run(said: Mapping[str, str]) -> int:
-    data, output = Path(said["data"]), Path(said["output"])
+def _predict(values: Mapping[str, str]) -> int:
+    data, output = Path(values["data"]), Path(values["output"])
     if output.suffix != ".csv":
         raise UserError(f"output={output}: its name must end in .csv")
     if output.resolve() == data.resolve():
         raise UserError("output and data are the same file")
-    threshold = _number("threshold", said["threshold"]) if "threshold" in said else None
-    levels = _levels(said["levels"]) if "levels" in said else None
+    threshold = _number("threshold", values["threshold"]) if "threshold" in values else None
+    levels = _levels(values["levels"]) if "levels" in values else None
 
-    from pi3nn import model_files, prediction  # a second: not before the mistakes above are found
+    # A second: not before the mistakes above are caught.
+    from pi3nn.models import model_files, prediction
 
-    saved = model_files.load(Path(said["model"]))
-    told = prediction.predict_file(saved, data, levels or saved.levels, output, threshold)
-    for line in _lines(told, "threshold" in said):
+    saved = model_files.load(Path(values["model"]))
+    summary = prediction.predict_file(saved, data, levels or saved.levels, output, threshold)
+    for line in _lines(summary, "threshold" in values):
         print(line, file=sys.stderr)
-    print(f"{told.rows} rows in {output}, {told.flagged} of them flagged ood")
+    print(f"{summary.rows} rows in {output}, {summary.flagged} of them flagged ood")
     return 0
 
 
-def _lines(told: Any, chosen: bool) -> list[str]:
+def _lines(summary: Any, chosen: bool) -> list[str]:
     rule = "as you say" if chosen else "as 1 % of the training rows have"
-    lines = [f"ood: a confidence score below {told.threshold:.3g}, {rule}"]
-    if told.ignored:
-        lines.append(f"not looked at: {', '.join(told.ignored)}, which training did not have")
-    if told.unseen:
-        lines.append(f"{told.unseen} row(s) have a category that training never saw: flagged ood")
-    if told.incomplete:
-        lines.append(f"{told.incomplete} row(s) lack a value and have no prediction")
+    lines = [f"ood: a confidence score below {summary.threshold:.3g}, {rule}"]
+    if summary.ignored:
+        lines.append(f"not looked at: {', '.join(summary.ignored)}, which training did not have")
+    if summary.unseen:
+        lines.append(f"{summary.unseen} row(s) have a category that training never saw: flagged ood")
+    if summary.incomplete:
+        lines.append(f"{summary.incomplete} row(s) lack a value and have no prediction")
     return lines
 
 

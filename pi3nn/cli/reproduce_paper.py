@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pi3nn.cli.leaving import leave_with
-from pi3nn.errors import UserError
+from pi3nn.cli.main import run_command
+from pi3nn.errors import SweepError
 from pi3nn.paper import export, shards
 from pi3nn.paper.shards import Shard
 from pi3nn.store import Store
@@ -21,21 +21,11 @@ again. Stop it with Ctrl-C and start it again with the same command: it goes on 
 
 def main() -> None:
     """Entry point of the script."""
-    leave_with(lambda: _guarded(sys.argv[1:]))
-
-
-def _guarded(arguments: Sequence[str]) -> int:
-    try:
-        return _run(_parser().parse_args(arguments))
-    except UserError as error:
-        return _say(str(error), 2)
-    except KeyboardInterrupt:
-        return _say("stopped; exported shards and stored members are kept: start it again", 130)
-
-
-def _say(sentence: str, code: int) -> int:
-    print(f"reproduce_paper: {sentence}", file=sys.stderr)
-    return code
+    run_command(
+        "reproduce_paper",
+        lambda arguments: _run(_parser().parse_args(arguments)),
+        stopped="stopped; exported shards and stored members are kept: start it again",
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -82,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _train(left: Sequence[Shard], options: argparse.Namespace, folder: Path) -> list[str]:
     """Show the plan and, unless that is all, run it; returns the names of shards that failed."""
-    from pi3nn import reproduce  # torch, which takes its time
+    from pi3nn.run import reproduce  # torch, which takes its time
 
     store = Store(options.store)
     jobs = [reproduce.prepare(shard) for shard in left]
@@ -90,8 +80,8 @@ def _train(left: Sequence[Shard], options: argparse.Namespace, folder: Path) -> 
         print(line, flush=True)
     if options.plan:
         return []
-    for number, (job, said) in enumerate(reproduce.run_all(jobs, store, folder), 1):
-        print(f"[{number}/{len(jobs)}] {job.shard.name}: {said or job.failure}", flush=True)
+    for number, (job, done) in enumerate(reproduce.run_all(jobs, store, folder), 1):
+        print(f"[{number}/{len(jobs)}] {job.shard.name}: {done or job.failure}", flush=True)
     return [job.shard.name for job in jobs if job.failure]
 
 
@@ -102,6 +92,5 @@ def _end(folder: Path, failed: Sequence[str]) -> int:
 
         print(f"the report is {report.write(folder)}, made of {folder / 'records'}")
     if failed:
-        names = ", ".join(failed)
-        return _say(f"failed: {names}; start it again to try them again", 1)
+        raise SweepError(f"failed: {', '.join(failed)}; start it again to try them again")
     return 0

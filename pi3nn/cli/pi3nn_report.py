@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pi3nn import atomic
-from pi3nn.cli.leaving import leave_with
+from pi3nn.cli.main import run_command
 from pi3nn.errors import UserError
 from pi3nn.store import Store
 
@@ -29,18 +29,7 @@ A filter is column=value, or column=value1,value2; any key of the configuration 
 
 def main() -> None:
     """Entry point of the command."""
-    leave_with(lambda: _guarded(sys.argv[1:]))
-
-
-def _guarded(arguments: Sequence[str]) -> int:
-    try:
-        return _run(_parser().parse_args(arguments))
-    except UserError as error:
-        print(f"pi3nn-report: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("pi3nn-report: stopped", file=sys.stderr)
-        return 130
+    run_command("pi3nn-report", lambda arguments: _run(_parser().parse_args(arguments)))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -13,8 +13,8 @@ import numpy as np
 from pi3nn import atomic
 from pi3nn.data import reading, table
 from pi3nn.errors import UserError
-from pi3nn.model import Prediction
-from pi3nn.model_files import Saved
+from pi3nn.models.model import Prediction
+from pi3nn.models.model_files import SavedModel
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,7 @@ FLAGGED = 0.01
 
 
 @dataclass
-class Told:
+class PredictionSummary:
     """What there is to say about a prediction."""
 
     rows: int = 0
@@ -39,8 +39,8 @@ class Told:
 
 
 def predict_file(
-    saved: Saved, data: Path, levels: Sequence[float], output: Path, threshold: float | None
-) -> Told:
+    saved: SavedModel, data: Path, levels: Sequence[float], output: Path, threshold: float | None
+) -> PredictionSummary:
     """Write every row of `data`, with its prediction behind it, into the CSV file `output`.
 
     Behind the columns of `data` come ``prediction``, ``lower_<level>`` and ``upper_<level>`` for each
@@ -56,26 +56,26 @@ def predict_file(
     import pyarrow as pa
 
     predictor = saved.model.at(levels)
-    told = Told(threshold=float(predictor.threshold(FLAGGED)[0]))
+    summary = PredictionSummary(threshold=float(predictor.threshold(FLAGGED)[0]))
     if threshold is not None:
-        told.threshold = threshold
-    names = _columns(saved, data, levels, told)
+        summary.threshold = threshold
+    names = _columns(saved, data, levels, summary)
     with _writer(output) as write:
         for batch in _slices(data, names):
             texts = pa.Table.from_batches([table.as_texts(batch)])
-            encoded = saved.schema.encode(texts, str(data), told.rows + 1)
+            encoded = saved.schema.encode(texts, str(data), summary.rows + 1)
             x = saved.schema.filled(encoded.x)
-            incomplete = _incomplete(saved, x, data, told.rows + 1)
+            incomplete = _incomplete(saved, x, data, summary.rows + 1)
             predicted = predictor(np.where(incomplete[:, None], 0.0, x))
-            ood = (predicted.confidence[:, 0] < told.threshold) | encoded.unseen
+            ood = (predicted.confidence[:, 0] < summary.threshold) | encoded.unseen
             write(_with_predictions(batch, predicted, predictor.levels, ood, incomplete))
-            told.rows += len(x)
-            told.flagged += int((ood & ~incomplete).sum())
-            told.unseen += int(encoded.unseen.sum())
-            told.incomplete += int(incomplete.sum())
-        if told.rows == 0:
+            summary.rows += len(x)
+            summary.flagged += int((ood & ~incomplete).sum())
+            summary.unseen += int(encoded.unseen.sum())
+            summary.incomplete += int(incomplete.sum())
+        if summary.rows == 0:
             raise UserError(f"{data} has no rows below its header")
-    return told
+    return summary
 
 
 def new_columns(levels: Sequence[float]) -> list[str]:
@@ -84,7 +84,7 @@ def new_columns(levels: Sequence[float]) -> list[str]:
     return ["prediction", *bounds, "confidence", "ood"]
 
 
-def _columns(saved: Saved, data: Path, levels: Sequence[float], told: Told) -> list[str]:
+def _columns(saved: SavedModel, data: Path, levels: Sequence[float], summary: PredictionSummary) -> list[str]:
     """Names of the table's columns, once they are known to be those of the training table."""
     names = reading.columns(data)
     wanted = [column.name for column in saved.schema.columns]
@@ -97,7 +97,7 @@ def _columns(saved: Saved, data: Path, levels: Sequence[float], told: Told) -> l
     taken = sorted(set(new_columns(levels)) & set(names))
     if taken:
         raise UserError(f"{data} has a column '{taken[0]}', where the prediction goes: rename it")
-    told.ignored = [name for name in names if name not in (*wanted, saved.schema.target)]
+    summary.ignored = [name for name in names if name not in (*wanted, saved.schema.target)]
     return names
 
 
@@ -107,7 +107,7 @@ def _slices(data: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
             yield batch.slice(start, ROWS)
 
 
-def _incomplete(saved: Saved, x: Any, data: Path, first_row: int) -> Any:
+def _incomplete(saved: SavedModel, x: Any, data: Path, first_row: int) -> Any:
     """Rows ``(N,)`` that lack a value; refused unless the model leaves such rows out."""
     incomplete = np.isnan(x).any(axis=1)
     if incomplete.any() and saved.schema.missing != "drop":

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pi3nn.cli.leaving import leave_with
+from pi3nn.cli.main import run_command
 from pi3nn.errors import UserError
 
 if TYPE_CHECKING:
@@ -40,23 +40,16 @@ where files come from and go to:
 """
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: exit code 0, 1 when `verify` finds something wrong, 2 for a mistake."""
-    leave_with(lambda: _guarded(argv))
+    run_command("pi3nn-data", _run, arguments)
 
 
-def _guarded(argv: Sequence[str] | None) -> int:
-    options = _parser().parse_args(argv)
+def _run(arguments: list[str]) -> int:
+    options = _parser().parse_args(arguments)
     logging.basicConfig(format="pi3nn-data: %(message)s", stream=sys.stderr, force=True)
     logging.getLogger("pi3nn").setLevel(logging.INFO)
-    try:
-        return int(options.run(options))
-    except UserError as error:
-        print(f"pi3nn-data: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("pi3nn-data: interrupted", file=sys.stderr)
-        return 130
+    return int(options.run(options))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -150,23 +143,23 @@ def _verify(_options: argparse.Namespace) -> int:
     from pi3nn import paths
     from pi3nn.data import bundled, download
 
-    found = {}
+    results = {}
     for name in bundled.checksums():
         try:
             bundled.read(name)
-            found[name] = "ok"
+            results[name] = "ok"
         except UserError as error:
-            found[name] = f"WRONG: {error}"
+            results[name] = f"WRONG: {error}"
     for name in download.registry():
         path = paths.cache() / name
         if path.is_file():
-            found[name] = "ok" if download.is_here(name) else _wrong(name, path)
-    _print_table(list(found.items()))
-    wrong = [name for name, result in found.items() if result != "ok"]
+            results[name] = "ok" if download.is_here(name) else _wrong(name, path)
+    _print_table(list(results.items()))
+    wrong = [name for name, result in results.items() if result != "ok"]
     if wrong:
-        print(f"{len(wrong)} of {len(found)} files are wrong: {', '.join(wrong)}")
+        print(f"{len(wrong)} of {len(results)} files are wrong: {', '.join(wrong)}")
         return 1
-    print(f"{len(found)} files are here, all with the right SHA-256")
+    print(f"{len(results)} files are here, all with the right SHA-256")
     return 0
 
 
@@ -185,12 +178,12 @@ def _show(options: argparse.Namespace) -> int:
     table, facts = dataset.table(), dataset.facts
     print(f"{facts.name}: {facts.title}\n\nfirst of {len(table)} rows")
     print(table.head().to_string(line_width=100), "\n")
-    known = {column.name: column for column in (*facts.inputs, facts.target)}
+    described = {column.name: column for column in (*facts.inputs, facts.target)}
     ranges: list[tuple[str, ...]] = [("COLUMN", "MIN", "MEAN", "MAX", "UNIT", "MEANING")]
     for name in table:
         values = table[name]
         numbers = (f"{value:.5g}" for value in (values.min(), values.mean(), values.max()))
-        ranges.append((str(name), *numbers, *_words(known.get(str(name)), facts.target)))
+        ranges.append((str(name), *numbers, *_words(described.get(str(name)), facts.target)))
     _print_table(ranges)
     print(f"\nsource    {facts.source}\nlicence   {facts.licence}\ncitation  {facts.citation}")
     for file, checksum in facts.files.items():

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shlex
 import sys
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pi3nn import paths
-from pi3nn.cli.leaving import leave_with
-from pi3nn.errors import SweepError, UserError
+from pi3nn.cli.main import run_command
+from pi3nn.errors import UserError
 
 _HELP = """\
 Train prediction-interval methods on the paper's data or your own; print and store the results.
@@ -42,7 +42,13 @@ _GROUPS = ("experiment", "dataset", "method", "protocol")
 
 def main() -> None:
     """Entry point of the command."""
-    leave_with(lambda: _guarded(sys.argv[1:]))
+    typed = shlex.join(["pi3nn-run", *sys.argv[1:]])
+    run_command(
+        "pi3nn-run",
+        _run,
+        stopped=f"stopped; what is stored is kept. To go on: {typed}",
+        explain=_explain,
+    )
 
 
 def help_text() -> str:
@@ -64,58 +70,27 @@ def choices(group: str) -> list[str]:
     return sorted(path.stem for path in (paths.configs() / group).glob("*.yaml"))
 
 
-def _guarded(arguments: list[str]) -> int:
-    """Run, and turn a user's mistake into one sentence and exit code 2."""
+def _run(arguments: list[str]) -> int:
     if {"-h", "--help"} & set(arguments):
         print(help_text())
         return 0
-    wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
-    # Hydra would print its own text and exit with 1; this makes it raise instead.
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    try:
-        from pi3nn.cli import mistakes
+    from pi3nn.cli import overrides
 
-        sys.argv[1:] = mistakes.as_meant(arguments)
-        _hydra_main()
-    except KeyboardInterrupt:
-        command = shlex.join(["pi3nn-run", *arguments])
-        return _say(f"stopped; what is stored is kept. To go on: {command}", 130)
-    except SweepError as error:
-        return _say(str(error), 1)
-    except Exception as error:
-        said = _in_a_sentence(arguments, error)
-        if said is None or wants_traceback:
-            raise
-        return _say(said)
+    sys.argv[1:] = overrides.as_hydra_wants(arguments)
+    _hydra_main()
     return 0
 
 
-def _in_a_sentence(arguments: list[str], error: Exception) -> str | None:
-    """What to tell a user of his mistake; None for a mistake of ours."""
+def _explain(error: Exception) -> str | None:
+    """What to tell a user of a configuration that Hydra refused."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from pi3nn.cli import mistakes
+    from pi3nn.cli import overrides
 
-    if isinstance(error, UserError):
-        return str(error)
     if isinstance(error, (HydraException, OmegaConfBaseException)):
-        return mistakes.explain(arguments, error)
-    if isinstance(error, OSError) and error.errno in _ABOUT_FOLDERS:
-        where = f" {error.filename}" if error.filename else " the results"
-        return f"can't write{where}: {os.strerror(error.errno).lower()}; what is stored is kept"
+        return overrides.explain(sys.argv[1:], error)
     return None
-
-
-# What an operating system says of a folder that can't take tables and figures.
-_ABOUT_FOLDERS = {
-    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR
-}  # fmt: skip
-
-
-def _say(sentence: str, code: int = 2) -> int:
-    print(f"pi3nn-run: {sentence}", file=sys.stderr)
-    return code
 
 
 def _hydra_main() -> None:
@@ -124,8 +99,12 @@ def _hydra_main() -> None:
     from omegaconf import DictConfig
 
     from pi3nn import config
+    from pi3nn.run import folders
 
     config.register()
+    folders.register()
+    # Hydra would print its own text and exit with 1; this makes it raise instead.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
     mistakes: list[Exception] = []
 
     @hydra.main(version_base="1.3", config_path=str(paths.configs()), config_name="config")
@@ -161,25 +140,23 @@ def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool 
     """One job: check, run, and write table and figure into `folder`; or only say what it would do."""
     from omegaconf import DictConfig
 
-    from pi3nn import config, export, forecast, plan, runner
     from pi3nn.paper import run_report, summary
-    from pi3nn.store import Store
+    from pi3nn.run import forecast, save
+    from pi3nn.run.request import request
 
     assert isinstance(cfg, DictConfig)
-    config.settle_sweep(cfg, overrides)
-    config.check(cfg)
+    asked = request(cfg, overrides)
+    store, levels, options = asked.store, asked.levels, asked.options
     if cfg.plan:
-        how = runner.How(cfg.workers, cfg.memory, cfg.force)
-        print("\n".join(forecast.describe(plan.members(cfg), Store(cfg.store), how)))
+        print("\n".join(forecast.describe(asked.members, store, options)))
         return
     if cfg.save_model:
-        export.check(plan.members(cfg))
-    members, trained = runner.run(cfg, None if in_sweep else _load_figures)
-    store, levels = Store(cfg.store), list(cfg.levels)
-    run = summary.Run([m.key for m in members], levels, cfg.unit.value, trained)
+        save.check(asked.members, folder / "model", cfg.force)
+    trained = asked.train(options if in_sweep else replace(options, meanwhile=_load_figures))
+    run = summary.Run(asked.keys, levels, asked.unit, trained)
     summary.write(store, run, folder, in_sweep)
-    run_report.note(folder, store, run, export.reliability(members, store))
+    run_report.note(folder, store, run)
     if cfg.save_model:
-        export.export(members, store, levels, folder / "model")
+        save.save(asked.members, store, levels, folder / "model")
         print(summary.in_words(store, run))
         print(f"Predict with: pi3nn-predict model={folder / 'model'} data=new.csv output=out.csv")

@@ -29,15 +29,15 @@ from pi3nn import atomic, methods
 from pi3nn.data.schema import Schema
 from pi3nn.data.splits import Scaler
 from pi3nn.errors import UserError
-from pi3nn.model import Arrays, Model, Part
+from pi3nn.models.model import Arrays, Model, TrainedPart
 
 FORMAT = 1
 """Raised when what is in a model changes: another number is refused."""
 
 _NAME = "model.json"
 
-# What parts that do not belong together raise, wherever that is found out.
-_MISFITS = (
+# What files that do not belong together raise, wherever that shows.
+_MISMATCHES = (
     LookupError,
     TypeError,
     ValueError,
@@ -48,15 +48,41 @@ _MISFITS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Saved:
-    """A model, how tables become its inputs, and at which levels it was judged."""
+class SavedModel:
+    """A model, how tables become its inputs, and at which levels it was judged.
+
+    ``configuration`` is a digest of what the model was trained by: its data set, method and seeds.
+    """
 
     model: Model
     schema: Schema
     levels: list[float]
+    configuration: str = ""
 
 
-def save(folder: Path, saved: Saved) -> None:
+def check_free(folder: Path, configuration: str) -> None:
+    """Refuse to put a model in the place of one that was trained by another configuration.
+
+    Raises
+    ------
+    UserError
+        When `folder` holds a model, and its configuration is another one or not known.
+    """
+    path = folder / _NAME
+    try:
+        existing = json.loads(path.read_bytes()).get("configuration")
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, AttributeError):
+        existing = None
+    if existing != configuration:
+        raise UserError(
+            f"{folder} holds a model of another configuration: choose another folder with "
+            "hydra.run.dir=, or replace the model with force=true"
+        )
+
+
+def save(folder: Path, saved: SavedModel) -> None:
     """Write a model into `folder`, in place of the one that is there."""
     content = bytes_from_arrays(_flat(saved.model.parts))
     checksum = hashlib.sha256(content).hexdigest()
@@ -74,7 +100,7 @@ def save(folder: Path, saved: Saved) -> None:
         raise UserError(f"can't write the model {folder}: {error.strerror}") from error
 
 
-def load(folder: Path) -> Saved:
+def load(folder: Path) -> SavedModel:
     """Read what `save` wrote.
 
     Raises
@@ -93,7 +119,7 @@ def load(folder: Path) -> Saved:
         return saved
     except OSError as error:
         raise UserError(f"can't read the weights of {folder}: {error.strerror}") from error
-    except _MISFITS as error:
+    except _MISMATCHES as error:
         raise UserError(f"{folder} is not a whole model: train it again") from error
 
 
@@ -120,7 +146,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
     return description
 
 
-def _description(saved: Saved) -> dict[str, Any]:
+def _description(saved: SavedModel) -> dict[str, Any]:
     model = saved.model
     return {
         "format": FORMAT,
@@ -128,6 +154,7 @@ def _description(saved: Saved) -> dict[str, Any]:
         "method": asdict(model.settings),
         "calibrate": model.calibrate,
         "levels": saved.levels,
+        "configuration": saved.configuration,
         "schema": saved.schema.plain(),
         "scaling": [
             {
@@ -142,7 +169,7 @@ def _description(saved: Saved) -> dict[str, Any]:
     }
 
 
-def _saved(description: Mapping[str, Any], arrays: Arrays) -> Saved:
+def _saved(description: Mapping[str, Any], arrays: Arrays) -> SavedModel:
     kind = description["method"]["kind"]
     if kind not in methods.kinds():
         raise ValueError(f"no method {kind}")
@@ -157,7 +184,9 @@ def _saved(description: Mapping[str, Any], arrays: Arrays) -> Saved:
     table = Schema.from_plain(description["schema"])
     if model.inputs != len(table.inputs):
         raise ValueError("the schema is not that of the networks")
-    return Saved(model, table, list(description["levels"]))
+    return SavedModel(
+        model, table, list(description["levels"]), str(description.get("configuration", ""))
+    )
 
 
 def _flat(parts: Any) -> Arrays:
@@ -170,13 +199,13 @@ def _flat(parts: Any) -> Arrays:
     return flat
 
 
-def _part(gamma: float | None, number: int, flat: Arrays) -> Part:
+def _part(gamma: float | None, number: int, flat: Arrays) -> TrainedPart:
     groups: dict[str, Arrays] = {"state": {}, "scalars": {}}
     for key, values in flat.items():
         owner, group, name = key.split("/")
         if int(owner) == number:
             groups.setdefault(group, {})[name] = values
-    return Part(gamma, groups.pop("state"), groups.pop("scalars"), groups)
+    return TrainedPart(gamma, groups.pop("state"), groups.pop("scalars"), groups)
 
 
 def _checksum(description: Mapping[str, Any]) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pi3nn import conformal, metrics
+from pi3nn import metrics
+from pi3nn.intervals import conformal
 from pi3nn.methods.base import Coefficients, Method, Outputs
 
 Array = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""From what the networks said to records: intervals at every level, and how good they are.
+"""How good intervals are: one record per evaluation set and level.
 
 Everything here is computed from the arrays that are kept in the store, so a level asked for later
 gives the same numbers as one asked for at once.
@@ -13,22 +13,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pi3nn import intervals, methods, metrics
-from pi3nn.plan import Member
+from pi3nn import methods, metrics
+from pi3nn.intervals.bounds import bounds, calibrated
 
 Array = NDArray[np.float64]
 
+RELIABILITY_LEVELS = (*(round(0.05 * i, 2) for i in range(1, 20)), 0.99)
 
-def evaluate(
-    member: Member,
+
+def judge(
+    settings: Any,
+    calibrate: str,
     predictions: Mapping[str, NDArray[Any]],
     scalars: Mapping[str, float],
     levels: Sequence[float],
 ) -> tuple[list[dict[str, Any]], dict[str, NDArray[np.float32]]]:
-    """Intervals at every level, and their records.
+    """Intervals of one training at every level, and their records.
 
     Parameters
     ----------
+    settings
+        The ``Settings`` of the method that was trained.
+    calibrate
+        What is done to the intervals after the training: ``none`` or ``conformal``.
     predictions
         Arrays ``(N,)`` by name ``<set>/<output>``; ``<set>/y`` is the target.
     scalars
@@ -40,46 +47,42 @@ def evaluate(
         One record per evaluation set and level; the bounds ``(N,)`` by name
         ``<set>/lower@<level>`` and ``<set>/upper@<level>``.
     """
-    method, settings = methods.get(member.kind), member.settings
     sets = by_set(predictions)
-    fit_scalars = {name: np.array([value]) for name, value in scalars.items()}
-    coefficients = intervals.calibrated(
-        method, sets, fit_scalars, levels, settings, member.config["calibrate"]
-    )
-    bounds, crossed = {}, {}
-    for name, outputs in sets.items():
-        lower, upper, crossed[name] = intervals.bounds(
-            method, outputs, fit_scalars, coefficients, levels, settings
-        )
-        bounds[name] = lower, upper
-    found, kept = [], {}
+    of_sets, crossed, coefficients = _bounds_of_sets(settings, calibrate, sets, scalars, levels)
+    records, arrays = [], {}
     for k, gamma in enumerate(levels):
-        widths = {name: (upper - lower)[0, k] for name, (lower, upper) in bounds.items()}
-        for name, (lower, upper) in bounds.items():
-            kept[f"{name}/lower@{gamma}"] = lower[0, k].astype(np.float32)
-            kept[f"{name}/upper@{gamma}"] = upper[0, k].astype(np.float32)
+        widths = {name: (upper - lower)[0, k] for name, (lower, upper) in of_sets.items()}
+        for name, (lower, upper) in of_sets.items():
+            arrays[f"{name}/lower@{gamma}"] = lower[0, k].astype(np.float32)
+            arrays[f"{name}/upper@{gamma}"] = upper[0, k].astype(np.float32)
             record = {"set": name, "gamma": gamma, "crossed": int(crossed[name][0, k])}
             record |= _interval_metrics(sets[name], lower[0, k], upper[0, k], gamma, scalars)
             record |= _confidence(widths, name)
             record |= {key: float(value[0, k]) for key, value in coefficients.items()}
             record |= {"nu": scalars.get("nu")}
-            found.append({key: _plain(value) for key, value in record.items()})
-    return found, kept
-
-
-RELIABILITY_LEVELS = (*(round(0.05 * i, 2) for i in range(1, 20)), 0.99)
+            records.append({key: _plain(value) for key, value in record.items()})
+    return records, arrays
 
 
 def reliability(
-    member: Member, predictions: Mapping[str, NDArray[Any]], scalars: Mapping[str, float]
-) -> dict[str, list[float]]:
-    """Coverage of every evaluation set at `RELIABILITY_LEVELS`; none if levels are trained for."""
-    if member.config["gamma"] is not None:
-        return {}
-    found: dict[str, list[float]] = {}
-    for record in evaluate(member, predictions, scalars, RELIABILITY_LEVELS)[0]:
-        found.setdefault(record["set"], []).append(record["picp"])
-    return found
+    settings: Any,
+    calibrate: str,
+    predictions: Mapping[str, NDArray[Any]],
+    scalars: Mapping[str, float],
+) -> dict[str, Any]:
+    """``levels``, and of every evaluation set the coverage at each: ``sets``.
+
+    For methods that serve every level from one training; the arguments are those of `judge`.
+    """
+    sets = by_set(predictions)
+    of_sets, _, _ = _bounds_of_sets(settings, calibrate, sets, scalars, RELIABILITY_LEVELS)
+    return {
+        "levels": list(RELIABILITY_LEVELS),
+        "sets": {
+            name: [_plain(float(p)) for p in metrics.picp(lower, upper, sets[name]["y"][:, None])[0]]
+            for name, (lower, upper) in of_sets.items()
+        },
+    }
 
 
 def by_set(predictions: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Array]]:
@@ -90,6 +93,26 @@ def by_set(predictions: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Array
         if "@" not in output and output != "index":
             sets.setdefault(set_name, {})[output] = values.astype(np.float64)[None, :]
     return sets
+
+
+def _bounds_of_sets(
+    settings: Any,
+    calibrate: str,
+    sets: Mapping[str, Mapping[str, Array]],
+    scalars: Mapping[str, float],
+    levels: Sequence[float],
+) -> tuple[dict[str, tuple[Array, Array]], dict[str, NDArray[np.int64]], Mapping[str, Array]]:
+    """By set the bounds ``(1, K, N)`` and how many crossed ``(1, K)``; the coefficients ``(1, K)``."""
+    method = methods.get(settings.kind)
+    fit_scalars = {name: np.array([value]) for name, value in scalars.items()}
+    coefficients = calibrated(method, sets, fit_scalars, levels, settings, calibrate)
+    of_sets, crossed = {}, {}
+    for name, outputs in sets.items():
+        lower, upper, crossed[name] = bounds(
+            method, outputs, fit_scalars, coefficients, levels, settings
+        )
+        of_sets[name] = lower, upper
+    return of_sets, crossed, coefficients
 
 
 def _interval_metrics(

@@ -13,9 +13,13 @@ from typing import Any
 
 import torch
 
-from pi3nn import methods, plan, runner, stacking
-from pi3nn.plan import Member
-from pi3nn.runner import How
+from pi3nn import methods
+from pi3nn.run import one_stack
+from pi3nn.run.execute import missing
+from pi3nn.run.member import Member
+from pi3nn.run.prepare import prepare
+from pi3nn.run.stacks import stacks
+from pi3nn.run.workers import TrainingOptions
 from pi3nn.store import Store
 
 _PROBE_SECONDS = 2.0  # of one stack
@@ -25,21 +29,23 @@ _LOOKED_AT = 30  # past members of one kind: more would not change their median
 Past = dict[str, list[str]]  # keys of stored members, by what makes them similar
 
 
-def describe(members: Sequence[Member], store: Store, how: How) -> Iterator[str]:
+def describe(
+    members: Sequence[Member], store: Store, options: TrainingOptions
+) -> Iterator[str]:
     """Lines for the screen: how many members, how many of them stored, stacks, and the time."""
-    missing = runner.left(members, store, how)
-    kept = len(members) - len(missing)
-    yield f"{len(members)} members: {kept} stored in {store.root}, {len(missing)} to train"
-    if not missing:
+    to_train = missing(members, store, options)
+    stored = len(members) - len(to_train)
+    yield f"{len(members)} members: {stored} stored in {store.root}, {len(to_train)} to train"
+    if not to_train:
         return
     torch.set_num_threads(1)
-    stacks = plan.stacks(missing, how.processes, how.memory)
-    workers = min(how.processes, len(stacks))
-    yield f"{len(stacks)} stacks of {_range([len(stack) for stack in stacks])} on {workers} workers"
-    if fewer := how.fewer(len(stacks)):
-        yield fewer
-    seconds, probed = seconds_of(stacks, store)
-    source = {0: "from past runs", len(stacks): "from a short probe"}.get(
+    portions = stacks(to_train, options.processes, options.memory)
+    workers, sizes = min(options.processes, len(portions)), [len(stack) for stack in portions]
+    yield f"{len(portions)} stacks of {_range(sizes)} on {workers} workers"
+    if few := options.too_few_workers(len(portions)):
+        yield few
+    seconds, probed = seconds_of(portions, store)
+    source = {0: "from past runs", len(portions): "from a short probe"}.get(
         probed, f"from past runs, and a short probe for {probed} stacks"
     )
     yield f"about {readable(end(seconds, workers))} ({source})"
@@ -68,15 +74,15 @@ def end(seconds: Sequence[float], workers: int) -> float:
 
 def seconds_of(stacks: Sequence[list[Member]], store: Store) -> tuple[list[float], int]:
     """The time of every stack, and how many had to be probed."""
-    known = from_past(stacks, store)
-    unknown = [number for number, seconds in enumerate(known) if seconds is None]
+    past = from_past(stacks, store)
+    unknown = [number for number, seconds in enumerate(past) if seconds is None]
     # Stacks of one kind differ in size only: one of them is probed.
     kinds = {_similarity(stacks[number][0]): number for number in reversed(unknown)}
     budget = min(_PROBE_SECONDS, _PROBES_SECONDS / max(len(kinds), 1))
     each = {kind: probe(stacks[n], budget) / len(stacks[n]) for kind, n in kinds.items()}
     return [
         each[_similarity(stack[0])] * len(stack) if seconds is None else seconds
-        for stack, seconds in zip(stacks, known, strict=True)
+        for stack, seconds in zip(stacks, past, strict=True)
     ], len(unknown)
 
 
@@ -134,17 +140,17 @@ class _EnoughError(Exception):
 def probe(stack: Sequence[Member], budget: float) -> float:
     """Seconds that a stack will take, from the first `budget` seconds of its training."""
     started = time.perf_counter()
-    found = [0.0]
+    estimate = 0.0
 
     def watch(share: float, loss: float) -> None:
+        nonlocal estimate
         taken = time.perf_counter() - started
-        found[0] = taken / max(share, 1e-9)
+        estimate = taken / max(share, 1e-9)
         if taken > budget:
             raise _EnoughError
 
-    prepared = [stacking.prepare(member) for member in stack]
     try:
-        methods.get(stack[0].kind).fit(stacking.build(stack, prepared, watch))
+        one_stack.fit(stack, [prepare(member) for member in stack], watch)
     except _EnoughError:
-        return found[0]
+        return estimate
     return time.perf_counter() - started
