@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pi3nn import config, conformal, methods, stacking
 from pi3nn.data.base import Rows, Split
+from pi3nn.data.scaling import Standardised, standardise
 from pi3nn.errors import UserError, nearest
 from pi3nn.methods.base import Fitted, Stack
 from pi3nn.model import Model, Part, Prediction
@@ -104,7 +105,7 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
         calibrate, holdout = self._calibration(len(x), max(levels))
         seed = _seed(self.random_state)
         prepared = [
-            stacking.standardise(Split({"train": Rows(x, column)}), self.scaling, holdout, seed)
+            standardise(Split({"train": Rows(x, column)}), self.scaling, holdout, seed)
             for column in y.T
         ]
         parts = []
@@ -204,7 +205,7 @@ def _seed(random_state: Any) -> int:
 
 
 def _part(
-    fitted: Fitted, prepared: Sequence[stacking.Prepared], gamma: float | None, device: str
+    fitted: Fitted, prepared: Sequence[Standardised], gamma: float | None, device: str
 ) -> Part:
     if fitted.failures:
         raise RuntimeError(f"the training failed: {next(iter(fitted.failures.values()))}")

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from pi3nn import conformal, intervals, methods, metrics
-from pi3nn.data.splits import Scaler
+from pi3nn.data.scaling import Scaler
 from pi3nn.errors import UserError
 
 Array = NDArray[np.float64]

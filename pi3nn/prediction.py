@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pi3nn import atomic
-from pi3nn.data import reading, table
+from pi3nn.data.own import reading
 from pi3nn.errors import UserError
 from pi3nn.model import Prediction
 from pi3nn.model_files import Saved
@@ -62,7 +62,7 @@ def predict_file(
     names = _columns(saved, data, levels, told)
     with _writer(output) as write:
         for batch in _slices(data, names):
-            texts = pa.Table.from_batches([table.as_texts(batch)])
+            texts = pa.Table.from_batches([reading.trimmed(batch)])
             encoded = saved.schema.encode(texts, str(data), told.rows + 1)
             x = saved.schema.filled(encoded.x)
             incomplete = _incomplete(saved, x, data, told.rows + 1)
@@ -102,7 +102,7 @@ def _columns(saved: Saved, data: Path, levels: Sequence[float], told: Told) -> l
 
 
 def _slices(data: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
-    for batch in reading.chunks(data, table.texts(names)):
+    for batch in reading.chunks(data, reading.text_types(names)):
         for start in range(0, batch.num_rows, ROWS):
             yield batch.slice(start, ROWS)
 

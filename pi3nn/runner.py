@@ -20,6 +20,7 @@ import torch
 from omegaconf import DictConfig
 
 from pi3nn import methods, plan, provenance, stacking
+from pi3nn.data.scaling import mean_shifts
 from pi3nn.errors import UserError
 from pi3nn.evaluate import by_set, evaluate
 from pi3nn.methods.base import Fitted
@@ -324,7 +325,8 @@ def _train_stack(
         scalars = prepared[m].scalars | {k: float(v[m]) for k, v in fitted.scalars.items()}
         labels = _labels(member, fitted.failures.get(m, ""), seconds)
         result: dict[str, Any] = {"member": labels, "scalars": scalars, "records": []}
-        result["distances"] = stacking.distances(member, prepared[m])
+        inputs = [column.name for column in member.dataset.facts.inputs]
+        result["distances"] = mean_shifts(prepared[m].sets, inputs)
         _judge(member, arrays[m], result, levels[member.key] if gamma is None else [gamma])
         weights = {name: values[m].cpu().numpy() for name, values in fitted.state().items()}
         weights |= prepared[m].weights
