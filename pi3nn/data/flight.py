@@ -212,7 +212,7 @@ def _cached(path: Path, checksum: str) -> Flights:
         flights = _read(path)
         counts = flights.departures.to_json(orient="split", index=False)
         table = flights.rows.replace_schema_metadata({"departures": counts})
-        with download.whole_file(compact) as temporary:
+        with download.replacing(compact) as temporary:
             pq.write_table(table, temporary, compression="zstd")
         return flights
     try:

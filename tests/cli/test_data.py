@@ -199,7 +199,7 @@ def test_a_picture_that_can_not_be_drawn_gives_one_sentence(run, tmp_path, file)
 
 
 def test_show_without_network_says_what_to_do(run, monkeypatch):
-    monkeypatch.setattr(download, "BACKOFF", 0.0)
+    monkeypatch.setattr(download, "ATTEMPTS", 1)
     entry = download.registry()["streamflow/ph.dat"]
     refused = download.Download(("http://127.0.0.1:9/ph.dat",), entry.sha256, None, "", "")
     monkeypatch.setattr(download, "registry", lambda: {"streamflow/ph.dat": refused})
