@@ -76,6 +76,7 @@ def test_no_command_imports_torch(cache):
     subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, check=True, capture_output=True)
 
 
+@pytest.mark.contract
 def test_list_has_every_data_set_in_aligned_columns(run):
     code, out, err = run("list")
     header, *rows = out.splitlines()
@@ -172,6 +173,7 @@ def test_verify_names_a_recorded_download_that_changed(run, cache):
     assert name in out.splitlines()[-1]
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("name", [n for n in data.ready() if n not in ("flight", "streamflow")])
 def test_show_tells_rows_ranges_and_facts(run, name):
     code, out, _ = run("show", name)
