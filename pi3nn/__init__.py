@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         SQRRegressor,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "CQRRegressor",
     "DERRegressor",
