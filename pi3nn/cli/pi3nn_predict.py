@@ -38,9 +38,9 @@ of the training holds: dataset.missing=refuse | drop (no prediction for the row)
 _KEYS = ("model", "data", "output", "levels", "threshold")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the command."""
-    run_command("pi3nn-predict", _run, stopped="stopped; nothing was written")
+    run_command("pi3nn-predict", _run, arguments, stopped="stopped; nothing was written")
 
 
 def _run(arguments: list[str]) -> int:
@@ -93,7 +93,9 @@ def _lines(summary: Any, chosen: bool) -> list[str]:
     if summary.ignored:
         lines.append(f"not looked at: {', '.join(summary.ignored)}, which training did not have")
     if summary.unseen:
-        lines.append(f"{summary.unseen} row(s) have a category that training never saw: flagged ood")
+        lines.append(
+            f"{summary.unseen} row(s) have a category that training never saw: flagged ood"
+        )
     if summary.incomplete:
         lines.append(f"{summary.incomplete} row(s) lack a value and have no prediction")
     return lines

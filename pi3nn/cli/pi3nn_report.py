@@ -27,9 +27,9 @@ A record is one member, one evaluation set and one level; docs/records.md explai
 A filter is column=value, or column=value1,value2; any key of the configuration will do, too."""
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the command."""
-    run_command("pi3nn-report", lambda arguments: _run(_parser().parse_args(arguments)))
+    run_command("pi3nn-report", _run, arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,7 +70,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(arguments: list[str]) -> int:
+    options = _parser().parse_args(arguments)
     commands = {"records": _records, "run": _page, "paper": _paper, "verify": _verify}
     return commands[options.command](options)
 

@@ -40,12 +40,13 @@ Data: `pi3nn-data --help`. Results: `pi3nn-report --help`. Hydra's own help: --h
 _GROUPS = ("experiment", "dataset", "method", "protocol")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the command."""
-    typed = shlex.join(["pi3nn-run", *sys.argv[1:]])
+    typed = shlex.join(["pi3nn-run", *(sys.argv[1:] if arguments is None else arguments)])
     run_command(
         "pi3nn-run",
         _run,
+        arguments,
         stopped=f"stopped; what is stored is kept. To go on: {typed}",
         explain=_explain,
     )
@@ -155,7 +156,7 @@ def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool 
     trained = asked.train(options if in_sweep else replace(options, meanwhile=_load_figures))
     run = summary.Run(asked.keys, levels, asked.unit, trained)
     summary.write(store, run, folder, in_sweep)
-    run_report.note(folder, store, run)
+    run_report.note(folder, store, run, {})
     if cfg.save_model:
         save.save(asked.members, store, levels, folder / "model")
         print(summary.in_words(store, run))

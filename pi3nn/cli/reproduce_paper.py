@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,11 +18,12 @@ A shard whose table is in <output>/records/<protocol>/ is done; members in the s
 again. Stop it with Ctrl-C and start it again with the same command: it goes on where it was."""
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the script."""
     run_command(
         "reproduce_paper",
-        lambda arguments: _run(_parser().parse_args(arguments)),
+        _run,
+        arguments,
         stopped="stopped; exported shards and stored members are kept: start it again",
     )
 
@@ -51,7 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(arguments: list[str]) -> int:
+    options = _parser().parse_args(arguments)
     folder = options.output or Path(shards.FOLDERS[options.budget])
     export.check_budget(folder, options.protocol, options.budget)
     chosen = shards.selected(options.protocol, options.budget, options.only)

@@ -79,7 +79,9 @@ def reliability(
     return {
         "levels": list(RELIABILITY_LEVELS),
         "sets": {
-            name: [_plain(float(p)) for p in metrics.picp(lower, upper, sets[name]["y"][:, None])[0]]
+            name: [
+                _plain(float(p)) for p in metrics.picp(lower, upper, sets[name]["y"][:, None])[0]
+            ]
             for name, (lower, upper) in of_sets.items()
         },
     }

@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 
 from pi3nn import methods, metrics
+from pi3nn.data.scaling import Scaler
+from pi3nn.errors import UserError
 from pi3nn.intervals import conformal
 from pi3nn.intervals.bounds import bounds, calibrated
-from pi3nn.data.splits import Scaler
-from pi3nn.errors import UserError
 
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]

@@ -26,8 +26,8 @@ from safetensors.numpy import load as arrays_from_bytes
 from safetensors.numpy import save as bytes_from_arrays
 
 from pi3nn import atomic, methods
-from pi3nn.data.schema import Schema
-from pi3nn.data.splits import Scaler
+from pi3nn.data.own.columns import Schema
+from pi3nn.data.scaling import Scaler
 from pi3nn.errors import UserError
 from pi3nn.models.model import Arrays, Model, TrainedPart
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pi3nn import atomic
-from pi3nn.data import reading, table
+from pi3nn.data.own import reading
 from pi3nn.errors import UserError
 from pi3nn.models.model import Prediction
 from pi3nn.models.model_files import SavedModel
@@ -62,7 +62,7 @@ def predict_file(
     names = _columns(saved, data, levels, summary)
     with _writer(output) as write:
         for batch in _slices(data, names):
-            texts = pa.Table.from_batches([table.as_texts(batch)])
+            texts = pa.Table.from_batches([reading.trimmed(batch)])
             encoded = saved.schema.encode(texts, str(data), summary.rows + 1)
             x = saved.schema.filled(encoded.x)
             incomplete = _incomplete(saved, x, data, summary.rows + 1)
@@ -84,7 +84,9 @@ def new_columns(levels: Sequence[float]) -> list[str]:
     return ["prediction", *bounds, "confidence", "ood"]
 
 
-def _columns(saved: SavedModel, data: Path, levels: Sequence[float], summary: PredictionSummary) -> list[str]:
+def _columns(
+    saved: SavedModel, data: Path, levels: Sequence[float], summary: PredictionSummary
+) -> list[str]:
     """Names of the table's columns, once they are known to be those of the training table."""
     names = reading.columns(data)
     wanted = [column.name for column in saved.schema.columns]
@@ -102,7 +104,7 @@ def _columns(saved: SavedModel, data: Path, levels: Sequence[float], summary: Pr
 
 
 def _slices(data: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
-    for batch in reading.chunks(data, table.texts(names)):
+    for batch in reading.chunks(data, reading.text_types(names)):
         for start in range(0, batch.num_rows, ROWS):
             yield batch.slice(start, ROWS)
 

@@ -43,9 +43,7 @@ def ensure(
     return len(to_train)
 
 
-def missing(
-    members: Sequence[Member], store: Store, options: TrainingOptions
-) -> list[Member]:
+def missing(members: Sequence[Member], store: Store, options: TrainingOptions) -> list[Member]:
     """The members to train: those not stored, or all."""
     return [member for member in members if options.force or member.key not in store]
 

@@ -29,9 +29,7 @@ _LOOKED_AT = 30  # past members of one kind: more would not change their median
 Past = dict[str, list[str]]  # keys of stored members, by what makes them similar
 
 
-def describe(
-    members: Sequence[Member], store: Store, options: TrainingOptions
-) -> Iterator[str]:
+def describe(members: Sequence[Member], store: Store, options: TrainingOptions) -> Iterator[str]:
     """Lines for the screen: how many members, how many of them stored, stacks, and the time."""
     to_train = missing(members, store, options)
     stored = len(members) - len(to_train)

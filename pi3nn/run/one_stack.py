@@ -47,9 +47,7 @@ def train(
     on_progress(1.0, float("nan"))
 
 
-def fit(
-    members: Sequence[Member], prepared: Sequence[Prepared], on_progress: Progress
-) -> Fitted:
+def fit(members: Sequence[Member], prepared: Sequence[Prepared], on_progress: Progress) -> Fitted:
     """The trained networks of members that share a stack."""
     config = members[0].config
     stack = fitting.stack(
@@ -90,9 +88,7 @@ def _judge(
         result["reliability"] = reliability(
             member.settings, calibrate, predictions, result["scalars"]
         )
-    records, intervals = judge(
-        member.settings, calibrate, predictions, result["scalars"], levels
-    )
+    records, intervals = judge(member.settings, calibrate, predictions, result["scalars"], levels)
     result["records"] += records
     predictions |= intervals
 

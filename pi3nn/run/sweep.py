@@ -80,9 +80,7 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: Explain) -> N
     _raise_failures(jobs)
 
 
-def _forecast(
-    jobs: list[SweepJob], hydra: Launching, options: TrainingOptions
-) -> Iterator[str]:
+def _forecast(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> Iterator[str]:
     if not hydra.in_process:
         options = launch.all_shards(hydra, options)
     yield f"{len(jobs)} jobs"
@@ -138,9 +136,7 @@ def _finish(jobs: list[SweepJob], hydra: Launching) -> None:
                     raise error  # the next job would meet the same
                 job.failure = sentence(error)
     done = [
-        aggregate.Part(
-            job.swept, job.asked.store, job.asked.keys, job.asked.levels, job.asked.unit
-        )
+        aggregate.Part(job.swept, job.asked.store, job.asked.keys, job.asked.levels, job.asked.unit)
         for job in jobs
         if not job.failure
     ]

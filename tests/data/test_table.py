@@ -14,18 +14,7 @@ from hypothesis import strategies as st
 from pi3nn import data
 from pi3nn.data.base import Dataset
 from pi3nn.errors import UserError
-
-
-def homes(rows: int = 40) -> pd.DataFrame:
-    source = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "area": source.uniform(30, 200, rows).round(2),
-            "city": source.choice(["Rome", "Bern", "Oslo"], rows),
-            "new": source.random(rows) < 0.5,
-            "price": source.normal(300, 50, rows).round(1),
-        }
-    )
+from tests.support.tables import homes
 
 
 def opened(path: Path, target: str = "price", **settings: Any) -> Dataset:

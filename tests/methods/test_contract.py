@@ -18,6 +18,8 @@ from pi3nn.methods.base import Fitted, Stack
 from pi3nn.plan import Member
 from tests.methods.helpers import settings, stack
 
+pytestmark = pytest.mark.contract
+
 TINY = {"hidden": 8, "steps": 6, "epochs": 2, "batch": 16}
 LEVELS = (0.5, 0.9)
 CASES: list[tuple[str, dict[str, Any]]] = [

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from scipy.stats import ks_2samp
 
 from pi3nn import data, methods, metrics, paths
-from pi3nn.data.splits import Scaler
+from pi3nn.data.scaling import Scaler
 from pi3nn.methods.base import Stack
 
 METHOD = methods.get("pi3nn")

@@ -92,8 +92,8 @@ class Schema:
         for column in self.columns:
             texts = table[column.name].combine_chunks()
             if column.kind == "category":
-                part, unknown = _one_hot(texts, column.levels)
-                unseen |= unknown
+                part, without_level = _one_hot(texts, column.levels)
+                unseen |= without_level
             else:
                 read = numbers if column.kind == "number" else _booleans
                 part = read(texts, column.name, where, first_row)[:, None]
@@ -157,27 +157,27 @@ def _learn(column: pa.ChunkedArray, name: str, category: bool, where: str) -> In
     import pyarrow.compute as pc
 
     texts = column.combine_chunks()
-    known = pc.drop_null(texts)
-    if len(known) == 0:
+    values = pc.drop_null(texts)
+    if len(values) == 0:
         raise UserError(f"{where}: column '{name}' has no value in any row: {_leave_out(name)}")
     if not category:
-        is_number = pc.match_substring_regex(known, _NUMBER)
-        share = (pc.sum(is_number).as_py() or 0) / len(known)
+        is_number = pc.match_substring_regex(values, _NUMBER)
+        share = (pc.sum(is_number).as_py() or 0) / len(values)
         if share == 1:
             return InputColumn(name, "number")
         if share >= 1 - MISPRINTS:
             numbers(texts, name, where, 1, f", or dataset.categories=[{name}] if they are labels")
-        if pc.all(pc.is_in(pc.utf8_lower(known), _true_false())).as_py():
+        if pc.all(pc.is_in(pc.utf8_lower(values), _true_false())).as_py():
             return InputColumn(name, "boolean")
-        if pc.all(pc.match_substring_regex(known, _DATE)).as_py():
+        if pc.all(pc.match_substring_regex(values, _DATE)).as_py():
             raise UserError(
-                f"{where}: column '{name}' holds dates, such as {known[0]}: make numbers of it first "
+                f"{where}: column '{name}' holds dates, such as {values[0]}: make numbers of it first "
                 f"(the year, the month, days since a day), or {_leave_out(name)}"
             )
-    levels = sorted(pc.unique(known).to_pylist())
+    levels = sorted(pc.unique(values).to_pylist())
     if len(levels) > MOST_LEVELS:
         raise UserError(
-            f"{where}: column '{name}' has {len(levels)} different texts, such as '{known[0]}', and "
+            f"{where}: column '{name}' has {len(levels)} different texts, such as '{values[0]}', and "
             f"a category may have {MOST_LEVELS}: {_leave_out(name)}"
         )
     return InputColumn(name, "category", tuple(levels))
@@ -228,12 +228,12 @@ def _one_hot(texts: pa.Array, levels: Sequence[str]) -> tuple[Array, NDArray[np.
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    place = pc.index_in(texts, pa.array(levels, pa.string()))
-    found = pc.fill_null(place, -1).to_numpy(zero_copy_only=False)
+    indices = pc.index_in(texts, pa.array(levels, pa.string()))
+    level = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False)
     missing = pc.is_null(texts).to_numpy(zero_copy_only=False)
-    x = (found[:, None] == np.arange(len(levels))).astype(np.float64)
+    x = (level[:, None] == np.arange(len(levels))).astype(np.float64)
     x[missing] = np.nan
-    return x, (found < 0) & ~missing
+    return x, (level < 0) & ~missing
 
 
 def _true_false() -> pa.Array:

@@ -76,6 +76,7 @@ def test_no_command_imports_torch(cache):
     subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, check=True, capture_output=True)
 
 
+@pytest.mark.contract
 def test_list_has_every_data_set_in_aligned_columns(run):
     code, out, err = run("list")
     header, *rows = out.splitlines()
@@ -172,6 +173,7 @@ def test_verify_names_a_recorded_download_that_changed(run, cache):
     assert name in out.splitlines()[-1]
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("name", [n for n in data.ready() if n not in ("flight", "streamflow")])
 def test_show_tells_rows_ranges_and_facts(run, name):
     code, out, _ = run("show", name)
@@ -199,7 +201,7 @@ def test_a_picture_that_can_not_be_drawn_gives_one_sentence(run, tmp_path, file)
 
 
 def test_show_without_network_says_what_to_do(run, monkeypatch):
-    monkeypatch.setattr(download, "BACKOFF", 0.0)
+    monkeypatch.setattr(download, "ATTEMPTS", 1)
     entry = download.registry()["streamflow/ph.dat"]
     refused = download.Download(("http://127.0.0.1:9/ph.dat",), entry.sha256, None, "", "")
     monkeypatch.setattr(download, "registry", lambda: {"streamflow/ph.dat": refused})

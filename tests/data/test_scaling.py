@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 
-from pi3nn.data import splits, uci
+from pi3nn.data import scaling, uci
 from pi3nn.errors import UserError
 
 # Rows, training rows and test rows of the paper's splits.
@@ -33,7 +33,7 @@ SIZES = {
 @pytest.mark.parametrize("name", SIZES)
 def test_paper_splits_are_those_of_scikit_learn(name: str, seed: int) -> None:
     n_rows, n_train, n_test = SIZES[name]
-    train, test = splits.train_test(n_rows, seed)
+    train, test = scaling.train_test(n_rows, seed)
     theirs = train_test_split(np.arange(n_rows), test_size=0.1, shuffle=True, random_state=seed)
     assert (len(train), len(test)) == (n_train, n_test)
     np.testing.assert_array_equal(train, theirs[0])
@@ -50,15 +50,15 @@ def test_any_split_is_that_of_scikit_learn(n_rows: int, share: float, seed: int)
         theirs = train_test_split(np.arange(n_rows), test_size=share, random_state=seed)
     except ValueError:
         with pytest.raises(UserError):
-            splits.hold_out(n_rows, share, seed)
+            scaling.hold_out(n_rows, share, seed)
         return
-    kept, held = splits.hold_out(n_rows, share, seed)
+    kept, held = scaling.hold_out(n_rows, share, seed)
     np.testing.assert_array_equal(kept, theirs[0])
     np.testing.assert_array_equal(held, theirs[1])
 
 
 def test_training_and_test_rows_are_all_rows_once() -> None:
-    kept, held = splits.hold_out(101, 0.2, seed=7)
+    kept, held = scaling.hold_out(101, 0.2, seed=7)
     assert sorted([*kept, *held]) == list(range(101))
     assert len(held) == 21
 
@@ -76,7 +76,7 @@ def test_training_and_test_rows_are_all_rows_once() -> None:
 )
 def test_impossible_splits_are_refused(n_rows: int, share: float, seed: int, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        splits.hold_out(n_rows, share, seed)
+        scaling.hold_out(n_rows, share, seed)
 
 
 def test_splitting_and_loading_do_not_import_scikit_learn_or_torch() -> None:
@@ -88,7 +88,7 @@ def test_splitting_and_loading_do_not_import_scikit_learn_or_torch() -> None:
 
 
 def test_scaler_by_hand() -> None:
-    scaler = splits.Scaler.fit([[1, 10], [3, 30]], [2, 6])
+    scaler = scaling.Scaler.fit([[1, 10], [3, 30]], [2, 6])
     np.testing.assert_array_equal(scaler.x([[1, 10], [3, 30], [5, 20]]), [[-1, -1], [1, 1], [3, 0]])
     np.testing.assert_array_equal(scaler.y([2, 4, 6]), [-1, 0, 1])
     np.testing.assert_array_equal(scaler.y_back([-1, 0, 1]), [2, 4, 6])
@@ -97,14 +97,14 @@ def test_scaler_by_hand() -> None:
 
 def test_scaled_training_rows_have_mean_0_and_std_1() -> None:
     train = uci.load(uci.Settings(name="concrete")).split(1).train
-    scaler = splits.Scaler.fit(train.x, train.y)
+    scaler = scaling.Scaler.fit(train.x, train.y)
     np.testing.assert_allclose(scaler.x(train.x).mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(scaler.x(train.x).std(axis=0), 1)
     np.testing.assert_allclose(scaler.y_back(scaler.y(train.y)), train.y)
 
 
 def test_scaler_broadcasts_over_members() -> None:
-    scaler = splits.Scaler.fit([[1, 10], [3, 30]], [2, 6])
+    scaler = scaling.Scaler.fit([[1, 10], [3, 30]], [2, 6])
     x = np.arange(24.0).reshape(3, 4, 2)
     np.testing.assert_array_equal(scaler.x(x)[1], scaler.x(x[1]))
     np.testing.assert_array_equal(scaler.y_back(x)[1], scaler.y_back(x[1]))
@@ -114,7 +114,7 @@ def test_scaler_broadcasts_over_members() -> None:
 def test_constant_columns_of_naval_become_0_not_noise(order: Literal["C", "F"]) -> None:
     values = uci.load(uci.Settings(name="naval")).table().to_numpy()
     x = np.array(values[:, :-1], order=order)
-    scaler = splits.Scaler.fit(x, values[:, -1])
+    scaler = scaling.Scaler.fit(x, values[:, -1])
     np.testing.assert_array_equal(scaler.x_std[[8, 11]], 1)
     assert np.abs(scaler.x(x)[:, [8, 11]]).max() < 1e-10
     np.testing.assert_allclose(np.delete(scaler.x(x), [8, 11], axis=1).std(axis=0), 1)
@@ -123,16 +123,16 @@ def test_constant_columns_of_naval_become_0_not_noise(order: Literal["C", "F"]) 
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e-30, 1e30])
 def test_constant_column_of_a_million_rows_gets_std_1(value: float) -> None:
     rows = np.full((1_000_000, 1), value)
-    scaler = splits.Scaler.fit(rows, rows[:, 0])
+    scaler = scaling.Scaler.fit(rows, rows[:, 0])
     assert scaler.x_std[0] == scaler.y_std == 1
 
 
 def test_varying_column_in_tiny_units_is_not_constant() -> None:
     rows = np.array([[1e-15], [3e-15]])
-    np.testing.assert_allclose(splits.Scaler.fit(rows, rows[:, 0]).x_std, 1e-15)
+    np.testing.assert_allclose(scaling.Scaler.fit(rows, rows[:, 0]).x_std, 1e-15)
 
 
 def test_one_different_row_in_a_million_is_not_constant() -> None:
     rows = np.zeros((1_000_000, 1))
     rows[7] = 1
-    np.testing.assert_allclose(splits.Scaler.fit(rows, rows[:, 0]).x_std, 1e-3, rtol=1e-5)
+    np.testing.assert_allclose(scaling.Scaler.fit(rows, rows[:, 0]).x_std, 1e-3, rtol=1e-5)

@@ -1,8 +1,6 @@
-#!/usr/bin/env python3
-"""Write docs/keys.md: every key of the configuration, from the schema and the comments in configs/.
+"""The page of all keys, from the schema and the comments in configs/: made when the site is built.
 
-scripts/write_keys            # after a change of a key or its comment
-scripts/write_keys --check    # exit code 1 if docs/keys.md is not up to date
+A hook of MkDocs (``hooks`` in mkdocs.yml): the page is in the site, and nowhere in the repository.
 """
 
 from __future__ import annotations
@@ -14,19 +12,21 @@ from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from pi3nn import config, data, encoder, methods, paths
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "keys.md"
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+PAGE = "keys.md"
 CONFIGS = paths.configs()
 FIXED = ("source", "kind")  # keys that say which schema holds; nobody sets them
 INTRO = """\
 # Configuration keys
-
-<!-- Written by scripts/write_keys from the schema and the comments in configs/; do not edit. -->
 
 Every key may stand on the command line as `key=value`. A name or a value that the schema does not know is
 refused before anything is loaded. `pi3nn-run … --cfg job` prints all keys of a run with their values, and
@@ -41,15 +41,12 @@ The parameters of the [estimators](own-data.md#from-python) are the keys of thei
 and `levels`, `calibrate`, `holdout`, `scaling`, `device`, `engine`."""
 
 
-def main() -> None:
-    text, options = page(), sys.argv[1:]
-    if options not in ([], ["--check"]):
-        sys.exit(f"write_keys takes --check or nothing, not {' '.join(options)}")
-    if options:
-        if PAGE.read_text(encoding="utf-8") != text:
-            sys.exit("docs/keys.md is not up to date: run scripts/write_keys")
-    else:
-        PAGE.write_text(text, encoding="utf-8")
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Called by MkDocs once it has collected the pages: one more."""
+    from mkdocs.structure.files import File
+
+    files.append(File.generated(config, PAGE, content=page()))
+    return files
 
 
 def page() -> str:
@@ -62,7 +59,7 @@ def page() -> str:
     parts += [table("encoder.", encoder.Settings, [streamflow])]
     parts += ["## Of a data set"]
     for source in data.sources():
-        files = [path for path in files_of("dataset") if f"base_{source}" in path.read_text()]
+        files = [path for path in files_of("dataset") if source in bases(path)]
         names = ", ".join(f"`{path.stem}`" for path in files)
         parts += [f"### From the source {source}", f"Data sets: {names}."]
         parts += [table("dataset.", data.source(source).Settings, files)]
@@ -79,9 +76,11 @@ def files_of(group: str) -> list[Path]:
 
 
 def bases(path: Path) -> list[str]:
-    """The kind of a method's YAML and, of a variant, the method it starts from."""
-    found = re.findall(r"^  - (?:base_)?(\w+)", path.read_text(encoding="utf-8"), flags=re.M)
-    return [name for name in found if name != "_self_"]
+    """The source or kind of a YAML and, of a variant, the YAML it starts from."""
+    entries = re.findall(
+        r"^  - (?:\S*/)?(?:base_)?(\w+)", path.read_text(encoding="utf-8"), flags=re.M
+    )
+    return [name for name in entries if name != "_self_"]
 
 
 def choices(group: str) -> str:
@@ -105,10 +104,10 @@ def heading(path: Path) -> str:
 
 def variant(path: Path, kind: str) -> str:
     """What a YAML that builds on another sets anew."""
-    own = {key: value for key, value in values(path).items() if key not in ("name", "defaults")}
-    told = ", ".join(f"`{key}: {plain(value)}`" for key, value in own.items())
+    keys = {key: value for key, value in values(path).items() if key not in ("name", "defaults")}
+    listed = ", ".join(f"`{key}: {plain(value)}`" for key, value in keys.items())
     return f"`method={path.stem}` is `{kind}`" + (
-        f" with {told}." if own else " under another name."
+        f" with {listed}." if keys else " under another name."
     )
 
 
@@ -129,63 +128,63 @@ def table(prefix: str, schema: Any, files: list[Path], names: Iterable[str] | No
 
 def meaning_in(files: list[Path], name: str) -> str:
     """What the files say of a key: once, or where they differ, each for its own set."""
-    told = {path.stem: comments(path)[name] for path in files if name in comments(path)}
-    if len(set(told.values())) < 2:
-        return next(iter(told.values()), "")
-    return " ".join(f"`{stem}`: {text}" for stem, text in told.items())
+    meanings = {path.stem: comments(path)[name] for path in files if name in comments(path)}
+    if len(set(meanings.values())) < 2:
+        return next(iter(meanings.values()), "")
+    return " ".join(f"`{stem}`: {text}" for stem, text in meanings.items())
 
 
 def default_of(field: Any, files: list[Path]) -> str:
     """The value in the files, if they agree."""
-    found = [flat(path)[field.name] for path in files if field.name in flat(path)]
-    if not found:
+    given = [flat(path)[field.name] for path in files if field.name in flat(path)]
+    if not given:
         return "none" if field.default is MISSING else f"`{plain(field.default)}`"
-    if any(value != found[0] for value in found):
+    if any(value != given[0] for value in given):
         return "of each set"
-    return "must be given" if found[0] == "???" else f"`{plain(found[0])}`"
+    return "must be given" if given[0] == "???" else f"`{plain(given[0])}`"
 
 
 def values(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return content
 
 
 def flat(path: Path) -> dict[str, Any]:
     """The keys of a YAML, those below `method` or `encoder` among them."""
-    found = values(path)
-    return found | found.get("method", {}) | (found.get("encoder") or {})
+    content = values(path)
+    return content | content.get("method", {}) | (content.get("encoder") or {})
 
 
 def comments(path: Path) -> dict[str, str]:
     """What a YAML says of each key: behind it, with the lines below, or else above it."""
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     above: list[str] = []  # the comment that holds for all keys until the next one
     key, column, was_comment = "", -1, False
     for line in path.read_text(encoding="utf-8").splitlines():
         code, mark, text = re.match(r"^(.*?)(?:(?:^|(?<=\s))(#+) ?(.*))?$", line).groups()  # type: ignore[union-attr]
         if mark and not code.strip():
             if len(code) == column:
-                found[key] += f" {text}"
+                meanings[key] += f" {text}"
             else:
                 above = [*above, text] if was_comment else [text]
         elif match := re.match(r"\s*([\w.]+):", code):
             key, column = match[1], len(code) if mark else -1
-            found.setdefault(key, text if mark else " ".join(above))
+            meanings.setdefault(key, text if mark else " ".join(above))
         else:
             above, column = [], -1
         was_comment = bool(mark) and not code.strip()
-    return found
+    return meanings
 
 
 def of_code(schema: Any, name: str) -> str:
     """The comment above a field of a dataclass, for keys that no YAML has."""
     path = Path(sys.modules[schema.__module__].__file__ or "")
     lines = path.read_text(encoding="utf-8").splitlines()
-    place = next(i for i, line in enumerate(lines) if re.match(rf"    {name}: ", line))
+    line_number = next(i for i, line in enumerate(lines) if re.match(rf"    {name}: ", line))
     top = []
-    while lines[place - 1].strip().startswith("#"):
-        place -= 1
-        top.insert(0, lines[place].strip().lstrip("# "))
+    while lines[line_number - 1].strip().startswith("#"):
+        line_number -= 1
+        top.insert(0, lines[line_number].strip().lstrip("# "))
     return " ".join(top)
 
 
@@ -215,7 +214,3 @@ def plain(value: Any) -> str:
 def cell(text: str) -> str:
     """As a table of Markdown has it."""
     return text.replace("|", "\\|").replace("<", "&lt;")
-
-
-if __name__ == "__main__":
-    main()

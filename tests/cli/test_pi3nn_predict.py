@@ -13,7 +13,7 @@ import pytest
 from pi3nn import model_files, prediction
 from pi3nn.cli.predict import _guarded
 from tests.cli.test_run import pi3nn_run
-from tests.data.test_table import homes
+from tests.support.tables import homes
 
 ADDED = ["prediction", "lower_0.9", "upper_0.9", "lower_0.95", "upper_0.95", "confidence", "ood"]
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 import tarfile
 import zipfile
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
@@ -21,9 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pi3nn import paths
+from tests.conftest import REPOSITORY
+from tests.support.scripts import SCRIPTS, script_module
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-SCRIPT = REPOSITORY / "scripts" / "build_data"
+SCRIPT = SCRIPTS / "build_data"
 
 FORCING = """  38.31
  911.00
@@ -37,12 +36,7 @@ OBSERVED = "01620500 1980 02 28    27.00 A:e\n01620500 1980 02 29  -999.00 M\n"
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    loader = SourceFileLoader("build_data", str(SCRIPT))
-    spec = importlib.util.spec_from_loader("build_data", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+    return script_module("build_data")
 
 
 @given(value=st.floats(allow_nan=False, allow_infinity=False))

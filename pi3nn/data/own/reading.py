@@ -15,7 +15,7 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
@@ -49,12 +49,42 @@ def chunks(
         too many or too few values, and a value of the wrong type.
     """
     names = columns(path)
-    found = _match(path, names, types, same)
+    in_file = _match(path, names, types, same)
     try:
-        for batch in _batches(path, found, types):
+        for batch in _batches(path, in_file, types):
             yield batch.rename_columns(list(types)).cast(_schema(types))
     except ValueError as error:  # Arrow's errors are ValueErrors
         raise UserError(_sentence(path, str(error), names)) from error
+
+
+def text_table(path: Path, names: Sequence[str]) -> pa.Table:
+    """These columns of a whole file, all as trimmed texts, null where a value is missing."""
+    import pyarrow as pa
+
+    types = text_types(names)
+    return pa.Table.from_batches(
+        [trimmed(batch) for batch in chunks(path, types)], pa.schema(list(types.items()))
+    )
+
+
+def text_types(names: Sequence[str]) -> dict[str, pa.DataType]:
+    """The types that ask `chunks` for texts."""
+    import pyarrow as pa
+
+    return dict.fromkeys(names, pa.string())
+
+
+def trimmed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch of texts without spaces around them, null where that is empty, "nan" or "nat"."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = []
+    for column in batch.columns:
+        texts = pc.utf8_trim_whitespace(column)
+        missing = pc.is_in(pc.utf8_lower(texts), pa.array(["", "nan", "nat"]))
+        columns.append(pc.if_else(missing, pa.scalar(None, pa.string()), texts))
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def columns(path: Path) -> list[str]:
@@ -114,10 +144,10 @@ def the_table_in(archive: zipfile.ZipFile) -> str:
     return tables[0]
 
 
-def _batches(path: Path, found: list[str], types: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+def _batches(path: Path, names: list[str], types: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     if _is_parquet(path):
-        return _parquet(path, found)
-    return _excel(path, found) if _is_excel(path) else _csv(path, found, types)
+        return _parquet(path, names)
+    return _excel(path, names) if _is_excel(path) else _csv(path, names, types)
 
 
 def _is_parquet(path: Path) -> bool:
@@ -146,8 +176,8 @@ def _header(path: Path) -> list[str]:
         raise UserError(f"{path} is not UTF-8 text: save it as a UTF-8 CSV")
     if not names:
         raise UserError(f"{path} is empty: needs a header and rows")
-    if len(names) == 1 and (found := re.search("[;\t]", names[0])):
-        mark = "tabs: name it .tsv" if found[0] == "\t" else "';': save it with commas"
+    if len(names) == 1 and (separator := re.search("[;\t]", names[0])):
+        mark = "tabs: name it .tsv" if separator[0] == "\t" else "';': save it with commas"
         raise UserError(f"{path} is separated by {mark}")
     return names
 
@@ -171,15 +201,15 @@ def _schema(types: Mapping[str, Any]) -> pa.Schema:
     return pa.schema(list(types.items()))
 
 
-def _parquet(path: Path, found: list[str]) -> Iterator[pa.RecordBatch]:
+def _parquet(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(columns=found):
-            yield batch.select(found)
+        for batch in file.iter_batches(columns=names):
+            yield batch.select(names)
 
 
-def _csv(path: Path, found: list[str], types: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+def _csv(path: Path, names: list[str], types: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     import pyarrow.csv as pc
 
     with (
@@ -190,8 +220,8 @@ def _csv(path: Path, found: list[str], types: Mapping[str, Any]) -> Iterator[pa.
             read_options=pc.ReadOptions(use_threads=False, block_size=BLOCK),
             parse_options=pc.ParseOptions(delimiter=_delimiter(path)),
             convert_options=pc.ConvertOptions(
-                include_columns=found,
-                column_types=dict(zip(found, types.values(), strict=True)),
+                include_columns=names,
+                column_types=dict(zip(names, types.values(), strict=True)),
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=True,
             ),
@@ -200,13 +230,13 @@ def _csv(path: Path, found: list[str], types: Mapping[str, Any]) -> Iterator[pa.
         yield from reader
 
 
-def _excel(path: Path, found: list[str]) -> Iterator[pa.RecordBatch]:
+def _excel(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     """The whole sheet as one batch of texts: cells of a column need not be of one type."""
     import pyarrow as pa
 
     sheet = _sheet(path)
-    texts = [[None if cell is None else str(cell) for cell in sheet[name]] for name in found]
-    yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in texts], found)
+    texts = [[None if cell is None else str(cell) for cell in sheet[name]] for name in names]
+    yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in texts], names)
 
 
 def _sheet(path: Path, rows: int | None = None) -> dict[str, list[Any]]:
