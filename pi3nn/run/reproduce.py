@@ -89,7 +89,7 @@ def run_all(jobs: Sequence[TaskRun], store: Store, folder: Path) -> Iterator[tup
 # --- the plan ------------------------------------------------------------------------------------
 
 
-def describe(jobs: Sequence[Job], store: Store, probing: bool) -> Iterator[str]:
+def describe(jobs: Sequence[TaskRun], store: Store, probing: bool) -> Iterator[str]:
     """The plan, for the screen: a line per shard, then the whole.
 
     Times are those of similar members in the store; with `probing` also from short probes.

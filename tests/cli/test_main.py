@@ -13,11 +13,11 @@ import pytest
 @pytest.mark.parametrize(
     ("module", "arguments"),
     [
-        ("run", ["--help"]),
-        ("run", ["dataset=yacht", "--cfg", "job"]),
-        ("data", ["list"]),
-        ("predict", ["--help"]),
-        ("reproduce", ["--list"]),
+        ("pi3nn_run", ["--help"]),
+        ("pi3nn_run", ["dataset=yacht", "--cfg", "job"]),
+        ("pi3nn_data", ["list"]),
+        ("pi3nn_predict", ["--help"]),
+        ("reproduce_paper", ["--list"]),
     ],
 )
 def test_a_command_that_nobody_reads_ends_without_a_traceback(

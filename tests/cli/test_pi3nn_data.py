@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pi3nn import data, paths
-from pi3nn.cli.data import main
+from pi3nn.cli.pi3nn_data import main
 from pi3nn.data import bundled, download
 from tests.conftest import REPOSITORY
 
@@ -67,7 +67,7 @@ def test_every_example_in_the_help_is_understood(run, with_mirror, tmp_path, mon
 
 def test_no_command_imports_torch(cache):
     program = (
-        "import sys\nfrom pi3nn.cli.data import main\n"
+        "import sys\nfrom pi3nn.cli.pi3nn_data import main\n"
         "for arguments in (['list'], ['verify'], ['show', 'boston']):\n"
         "    try: main(arguments)\n"
         "    except SystemExit as exit: assert exit.code == 0\n"

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pi3nn import model_files, prediction
-from pi3nn.cli.predict import _guarded
-from tests.cli.test_run import pi3nn_run
+from pi3nn.cli.pi3nn_predict import main
+from pi3nn.models import model_files, prediction
+from tests.support.commands import pi3nn_run
+from tests.support.runs import exit_code
 from tests.support.tables import homes
 
 ADDED = ["prediction", "lower_0.9", "upper_0.9", "lower_0.95", "upper_0.95", "confidence", "ood"]
@@ -39,7 +40,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def predict(model: Path, table: pd.DataFrame, folder: Path, *arguments: str) -> pd.DataFrame:
     table.to_csv(folder / "new.csv", index=False)
     out = folder / "out.csv"
-    code = _guarded([f"model={model}", f"data={folder / 'new.csv'}", f"output={out}", *arguments])
+    code = exit_code(
+        main, f"model={model}", f"data={folder / 'new.csv'}", f"output={out}", *arguments
+    )
     assert code == 0
     assert sorted(path.name for path in folder.iterdir()) == ["new.csv", "out.csv"]
     return pd.read_csv(out)
@@ -131,7 +134,7 @@ def test_a_table_unlike_the_training_table_is_one_sentence_and_leaves_nothing(
     assert callable(change)
     change(homes(20)).to_csv(tmp_path / "new.csv", index=False)
     out = tmp_path / "out.csv"
-    code = _guarded([f"model={model}", f"data={tmp_path / 'new.csv'}", f"output={out}"])
+    code = exit_code(main, f"model={model}", f"data={tmp_path / 'new.csv'}", f"output={out}")
     said = capsys.readouterr().err
     assert (code, len(said.strip().splitlines())) == (2, 1)
     assert words in said
@@ -164,7 +167,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
 ) -> None:
     homes(20).to_csv(tmp_path / "new.csv", index=False)
     known = {"MODEL": f"model={model}", "data=DATA": f"data={tmp_path / 'new.csv'}"}
-    code = _guarded([known.get(argument, argument) for argument in arguments])
+    code = exit_code(main, *(known.get(argument, argument) for argument in arguments))
     said = capsys.readouterr().err
     assert (code, len(said.strip().splitlines())) == (2, 1)
     assert words in said
@@ -184,7 +187,7 @@ def test_missing_values_follow_the_rule_of_the_training(tmp_path: Path, rule: st
 
 
 def test_help_fits_on_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _guarded(["--help"]) == 0
+    assert exit_code(main, "--help") == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 100
@@ -193,7 +196,7 @@ def test_help_fits_on_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.slow
 def test_memory_stays_flat_however_long_the_file_is(model: Path, tmp_path: Path) -> None:
     code = (  # VmHWM and not ru_maxrss, which a process inherits from the one that started it
-        "import sys; from pi3nn.cli.predict import _guarded; _guarded(sys.argv[1:]); "
+        "import sys; from pi3nn.cli.pi3nn_predict import _run; _run(sys.argv[1:]); "
         "print([line for line in open('/proc/self/status') if 'VmHWM' in line][0].split()[1])"
     )
     peaks = []

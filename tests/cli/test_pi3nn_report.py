@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from pi3nn import atomic
-from tests.cli.test_run import pi3nn_run
+from tests.support.commands import pi3nn_run
 
 PROMISED = [
     "experiment", "dataset", "method", "protocol", "split", "seed", "hidden", "set", "gamma", "n",
@@ -19,7 +19,7 @@ PROMISED = [
 
 
 def report(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from pi3nn.cli.report import main; main()", *arguments]
+    command = [sys.executable, "-c", "from pi3nn.cli.pi3nn_report import main; main()", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
@@ -87,7 +87,7 @@ def test_verify_clears_what_a_killed_run_left_and_names_what_is_damaged(ran: Pat
 
 def test_report_does_not_import_torch(ran: Path) -> None:
     code = (
-        "import sys; from pi3nn.cli.report import _guarded; "
-        "_guarded(['records', '--output', 'x.csv']); sys.exit('torch' in sys.modules)"
+        "import sys; from pi3nn.cli.pi3nn_report import _run; "
+        "_run(['records', '--output', 'x.csv']); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ran, check=False).returncode == 0

@@ -11,19 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-QUICK = [
-    "dataset=boston",
-    "splits=1",
-    "seeds=1",
-    "method.hidden=20",
-    "method.steps=30",
-    "workers=1",
-]
-
-
-def pi3nn_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from pi3nn.cli.run import main; main()", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+from tests.support.commands import QUICK, pi3nn_run
 
 
 @pytest.mark.parametrize(
@@ -108,7 +96,7 @@ def test_a_scalar_is_wrapped_in_a_multirun_too(tmp_path: Path) -> None:
 
 
 def test_the_user_may_ask_for_the_traceback(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from pi3nn.cli.run import main; main()", "levels=[1.5]"]
+    command = [sys.executable, "-c", "from pi3nn.cli.pi3nn_run import main; main()", "levels=[1.5]"]
     done = subprocess.run(
         command,
         cwd=tmp_path,

@@ -13,7 +13,7 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from pi3nn import config
-from pi3nn.cli import mistakes
+from pi3nn.cli import overrides as typed
 from tests.conftest import REPOSITORY
 from tests.docs import slurm
 from tests.docs.blocks import LANGUAGES, PAGES, Block, affordable, blocks, run, write_tables
@@ -63,7 +63,7 @@ def test_yaml_blocks_can_be_read() -> None:
 def test_every_run_command_composes_and_passes_the_checks(command: str) -> None:
     """Of a sweep, the first job; what is Hydra's own is left to the slow test."""
     _, *arguments = [a for a in shlex.split(command) if not a.startswith(("-", "hydra"))]
-    overrides = [_first(a) for a in mistakes.as_meant(arguments) if not a.startswith("hydra")]
+    overrides = [_first(a) for a in typed.as_hydra_wants(arguments) if not a.startswith("hydra")]
     cfg = config.composed(*overrides)
     config.settle_sweep(cfg, overrides)
     config.check(cfg)

@@ -13,9 +13,14 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from pi3nn import config, conformal, intervals, methods, paths, plan, runner, stacking
+from pi3nn import config, methods, paths
 from pi3nn.errors import UserError
+from pi3nn.intervals import bounds as interval_bounds
+from pi3nn.intervals import conformal
+from pi3nn.run.member import members
+from pi3nn.run.prepare import prepare
 from pi3nn.store import Store
+from tests.support.runs import run
 
 
 def made(tmp_path: Path, *overrides: str) -> DictConfig:
@@ -35,8 +40,8 @@ def made(tmp_path: Path, *overrides: str) -> DictConfig:
 
 
 def records(cfg: DictConfig) -> list[dict[str, Any]]:
-    members, _ = runner.run(cfg)
-    return [row for m in members for row in Store(cfg.store).result(m.key)["records"]]
+    trained, _ = run(cfg)
+    return [row for m in trained for row in Store(cfg.store).result(m.key)["records"]]
 
 
 CONFORMAL = ("calibrate=conformal", "holdout=0.3")
@@ -63,24 +68,24 @@ def test_levels_added_later_are_those_asked_for_at_once_and_train_nothing(tmp_pa
     both = records(made(tmp_path / "a", "method=linear", "levels=[0.8,0.9]", *CONFORMAL))
     records(made(tmp_path / "b", "method=linear", "levels=[0.8]", *CONFORMAL))
     later = made(tmp_path / "b", "method=linear", "levels=[0.8,0.9]", *CONFORMAL)
-    assert runner.run(later)[1] == 0
+    assert run(later)[1] == 0
     key = lambda row: (row["set"], row["gamma"], row["picp"])  # noqa: E731
     assert sorted(records(later), key=key) == sorted(both, key=key)
 
 
 def test_calibrated_members_are_not_taken_for_others(tmp_path: Path) -> None:
-    plain = plan.members(made(tmp_path, "method=linear", "holdout=0.3"))
-    calibrated = plan.members(made(tmp_path, "method=linear", *CONFORMAL))
+    plain = members(made(tmp_path, "method=linear", "holdout=0.3"))
+    calibrated = members(made(tmp_path, "method=linear", *CONFORMAL))
     assert not {m.key for m in plain} & {m.key for m in calibrated}
 
 
 def test_the_rows_set_aside_are_trained_on_by_nobody(tmp_path: Path) -> None:
-    (first, second) = plan.members(made(tmp_path, "method=linear", *CONFORMAL))
+    (first, second) = members(made(tmp_path, "method=linear", *CONFORMAL))
     for member in (first, second):
-        sets = stacking.prepare(member).sets
+        sets = prepare(member).sets
         assert len(sets["train"].y) + len(sets["held_out"].y) == 277
         both = np.concatenate([sets["train"].x, sets["held_out"].x])
-        whole = stacking.prepare(dataclasses.replace(member, config=member.config | {"holdout": 0}))
+        whole = prepare(dataclasses.replace(member, config=member.config | {"holdout": 0}))
         assert len(np.unique(both, axis=0)) == len(np.unique(whole.sets["train"].x, axis=0))
         assert float(sets["train"].y.mean()) == pytest.approx(0, abs=1e-9)
 
@@ -95,7 +100,7 @@ def test_a_level_that_needs_more_calibration_rows_is_refused_before_training(
 ) -> None:
     cfg = made(tmp_path, "method=linear", "levels=[0.999]", *CONFORMAL)
     with pytest.raises(UserError, match=r"needs 999 rows .* gives 84"):
-        runner.run(cfg)
+        run(cfg)
     assert not (tmp_path / "runs").exists()
 
 
@@ -108,7 +113,7 @@ def test_an_infinite_offset_gives_infinite_bounds_and_no_warning() -> None:
     outputs = {"lower": np.zeros((1, 3)), "upper": np.ones((1, 3))}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        lower, upper, _ = intervals.bounds(
+        lower, upper, _ = interval_bounds.bounds(
             methods.get("qd"), outputs, {}, {"offset": np.full((1, 1), np.inf)}, [0.99], None
         )
     assert bool((lower == -np.inf).all())

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pi3nn.plan import Member
 from torch import Tensor
 
 from pi3nn import methods, stacking
 from pi3nn.data.base import Rows, Split
 from pi3nn.errors import UserError
 from pi3nn.methods.base import Fitted, Stack
-from pi3nn.plan import Member
 from tests.methods.helpers import settings, stack
 
 pytestmark = pytest.mark.contract

@@ -31,10 +31,9 @@ from pi3nn import (
     SQRRegressor,
     data,
     methods,
-    runner,
 )
 from pi3nn.store import Store
-from tests.test_config import composed
+from tests.support.runs import composed, run
 
 # Trained as briefly as scikit-learn's demands on the score allow.
 PI3NN = PI3NNRegressor(steps=100, hidden=16, levels=(0.8,))
@@ -88,9 +87,26 @@ def test_pi3nn_passes_them_with_its_defaults(estimator: Any, check: Any) -> None
     checked(estimator, check)
 
 
-def test_every_method_of_the_paper_has_an_estimator() -> None:
-    kinds = {getattr(pi3nn, name).kind for name in pi3nn.__all__}
-    assert kinds == set(methods.kinds()) - {"linear"}
+@pytest.mark.contract
+@pytest.mark.parametrize("name", pi3nn.__all__)
+def test_every_method_has_an_estimator_that_fits_pickles_and_is_cloned(name: str) -> None:
+    estimator = getattr(pi3nn, name)
+    quick = {"hidden": 4, "steps": 5, "epochs": 2}
+    model = estimator(levels=(0.5,), random_state=1)
+    model.set_params(**{key: quick[key] for key in quick if key in model.get_params()})
+    x, y = rows()
+    bounds = clone(model).fit(x, y).predict_interval(x)
+    assert bounds.shape == (80, 1, 2)
+    copy = pickle.loads(pickle.dumps(model.fit(x, y)))
+    assert type(copy) is estimator
+    np.testing.assert_array_equal(copy.predict_interval(x), bounds)
+
+
+def test_estimators_are_those_of_the_methods() -> None:
+    assert {getattr(pi3nn, name).kind for name in pi3nn.__all__} == set(methods.kinds())
+    assert PI3NNRegressor.__module__ == "pi3nn.models.estimators"
+    with pytest.raises(AttributeError, match="NothingRegressor"):
+        _ = pi3nn.NothingRegressor
 
 
 @each
@@ -136,7 +152,7 @@ def test_an_estimator_says_what_a_run_with_the_same_settings_and_seed_says(
         "experiment=fit", "dataset=yacht", f"method={method}", "method.hidden=8", "levels=[0.9]",
         "save_model=false", "seeds=[5]", f"store={tmp_path}", "workers=1", *overrides,
     )  # fmt: skip
-    (member,), _ = runner.run(cfg)
+    (member,), _ = run(cfg)
     kept = Store(tmp_path).predictions(member.key)
     scalars = Store(tmp_path).result(member.key)["scalars"]
     split = data.open_dataset("yacht").split(1)
@@ -330,8 +346,8 @@ def test_any_finite_table_gives_ordered_finite_intervals_or_a_clear_error(data: 
     "code",
     [
         "import pi3nn; dir(pi3nn)",
-        "from pi3nn.cli.run import help_text; help_text()",
-        "from pi3nn.cli.predict import _guarded; _guarded(['--help'])",
+        "from pi3nn.cli.pi3nn_run import help_text; help_text()",
+        "from pi3nn.cli.pi3nn_predict import _run; _run(['--help'])",
     ],
 )
 def test_neither_the_package_nor_help_imports_torch_or_scikit_learn(code: str) -> None:

@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pi3nn import export, model_files, runner
+from pi3nn import atomic
 from pi3nn.errors import UserError
+from pi3nn.models import model_files
+from pi3nn.run import save
+from pi3nn.run.member import members
 from pi3nn.store import Store
-from tests.test_config import composed
+from tests.support.runs import composed, run
 
 SHORT = {
     "pi3nn": ["method.steps=20", "method.hidden=8"],
@@ -32,11 +35,11 @@ def trained(folder: Path, method: str = "linear", *overrides: str) -> tuple[Any,
         "experiment=fit", "dataset=yacht", f"method={method}", "levels=[0.8,0.9]", "workers=1",
         f"store={folder / 'runs'}", *SHORT[method], *overrides,
     )  # fmt: skip
-    members, _ = runner.run(cfg)
+    stored, _ = run(cfg)
     store = Store(folder / "runs")
-    export.check(members)
-    export.export(members, store, [0.8, 0.9], folder / "model")
-    return members, store
+    save.check(stored, folder / "model", force=False)
+    save.save(stored, store, [0.8, 0.9], folder / "model")
+    return stored, store
 
 
 @pytest.mark.parametrize("method", SHORT)
@@ -184,21 +187,28 @@ def test_a_model_that_can_not_be_written_leaves_the_old_one(
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(atomic.os, "fsync", full)
     with pytest.raises(UserError, match="No space left"):
         model_files.save(model, saved)
     assert {file.name for file in model.iterdir()} == before
     model_files.load(model)
 
 
-def test_a_run_of_several_models_is_refused_before_it_is_trained() -> None:
-    from pi3nn import plan
-
-    several = plan.members(
-        composed("dataset=yacht", "method=linear", "splits=[1,2]", "seeds=[1,2]")
-    )
+def test_a_run_of_several_models_is_refused_before_it_is_trained(tmp_path: Path) -> None:
+    several = members(composed("dataset=yacht", "method=linear", "splits=[1,2]", "seeds=[1,2]"))
     with pytest.raises(UserError, match="give splits=1 and seeds=1"):
-        export.check(several)
+        save.check(several, tmp_path, force=False)
+
+
+def test_a_model_of_another_configuration_is_replaced_only_when_asked(tmp_path: Path) -> None:
+    trained(tmp_path)
+    trained(tmp_path)  # the same again
+    before = (tmp_path / "model" / "model.json").read_bytes()
+    with pytest.raises(UserError, match=r"another configuration.*hydra\.run\.dir=.*force=true"):
+        trained(tmp_path, "linear", "splits=[2]")
+    assert (tmp_path / "model" / "model.json").read_bytes() == before
+    other = members(composed("dataset=yacht", "method=linear", "splits=[2]", "seeds=[1]"))
+    save.check(other, tmp_path / "model", force=True)
 
 
 def test_levels_that_the_model_can_not_serve_are_refused(tmp_path: Path) -> None:

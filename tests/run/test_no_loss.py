@@ -20,7 +20,7 @@ import pytest
 from pi3nn.paper import records
 from pi3nn.store import Store
 from tests.conftest import REPOSITORY
-from tests.test_sweep import comparable
+from tests.support.runs import comparable
 
 pytestmark = pytest.mark.slow
 
@@ -38,17 +38,17 @@ SIXTY = [
 SERVER = """
 import json, os, sys
 import hydra, matplotlib, pandas, torch
-from pi3nn import forecast, runner, sweep
-from pi3nn.cli import run
+from pi3nn.cli import pi3nn_run
+from pi3nn.run import execute, forecast, launch, one_stack, sweep
 from pi3nn.paper import aggregate, figures, sensitivity, summary
 
-train = runner._train_stack
-def noted(number, members, store, *rest):
+train = one_stack.train
+def noted(members, on_progress, store, levels, force):
     line = json.dumps([sum(m.key in store for m in members), [m.key for m in members]]) + "\\n"
     with open("stacks.log", "a") as log:
         log.write(line)
-    train(number, members, store, *rest)
-runner._train_stack = noted
+    train(members, on_progress, store, levels, force)
+one_stack.train = noted
 
 for line in sys.stdin:
     pid = os.fork()
@@ -58,7 +58,10 @@ for line in sys.stdin:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(errors, 2)
         sys.argv[1:] = json.loads(line)
-        os._exit(run._guarded(sys.argv[1:]))
+        try:
+            pi3nn_run.main()
+        except SystemExit as ended:
+            os._exit(ended.code)
     print(pid, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """

@@ -3,46 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
-from pi3nn import plan, runner, sweep
-from pi3nn.cli import run as command
-from pi3nn.plan import Member
-from pi3nn.progress import Progress
-from pi3nn.runner import How
+from pi3nn.run import execute, sweep
+from pi3nn.run.member import Member, members
+from pi3nn.run.workers import TrainingOptions
 from pi3nn.store import Store
-from tests.test_config import composed
+from tests.support.runs import Command, comparable, composed, in_folder
+from tests.support.runs import run as run_cfg
 
 QUICK = ("dataset=yacht", "method.steps=25", "splits=1", "workers=1")
-Run = Callable[..., int]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command in this process, in a folder of its own; returns the exit code."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
-
-    def run(*arguments: str) -> int:
-        monkeypatch.setattr("sys.argv", ["pi3nn-run", *arguments])
-        code = command._guarded(list(arguments))
-        os.environ.pop("HYDRA_FULL_ERROR", None)
-        return code
-
-    return run
-
-
-def comparable(store: Store) -> dict[Any, dict[str, Any]]:
-    """Records without the one column that no two runs share."""
-    return {
-        (row["key"], row["set"], row["gamma"]): {k: v for k, v in row.items() if k != "seconds"}
-        for row in store.rows()
-    }
+    return in_folder(tmp_path, monkeypatch)
 
 
 def stack_sizes(store: Store) -> list[int]:
@@ -55,7 +34,7 @@ def only_sweep(folder: Path) -> Path:
 
 
 def test_a_multirun_leaves_the_store_of_single_runs_record_by_record(
-    run: Run, tmp_path: Path
+    run: Command, tmp_path: Path
 ) -> None:
     assert (
         run("-m", *QUICK, "method.hidden=8,12", "method.l1=0.1,0.2", "seeds=1,2", "store=many") == 0
@@ -68,13 +47,13 @@ def test_a_multirun_leaves_the_store_of_single_runs_record_by_record(
                 "seeds=[1,2]",
                 "store=single",
             )
-            runner.run(composed("splits=[1]", *(o for o in QUICK if o != "splits=1"), *single))
+            run_cfg(composed("splits=[1]", *(o for o in QUICK if o != "splits=1"), *single))
     many, single = Store("many"), Store("single")
     assert len(many.keys()) == 8
     assert comparable(many) == comparable(single)
 
 
-def test_jobs_that_may_share_a_stack_do(run: Run, tmp_path: Path) -> None:
+def test_jobs_that_may_share_a_stack_do(run: Command, tmp_path: Path) -> None:
     assert (
         run("-m", *QUICK, "method.hidden=8", "method.learning_rate=0.01,0.02", "seeds=1,2,3") == 0
     )
@@ -82,7 +61,7 @@ def test_jobs_that_may_share_a_stack_do(run: Run, tmp_path: Path) -> None:
 
 
 def test_every_job_has_its_folder_and_the_sweep_one_table_and_figure(
-    run: Run, tmp_path: Path
+    run: Command, tmp_path: Path
 ) -> None:
     assert run("-m", *QUICK, "method.hidden=8,12", "dataset=yacht,boston", "seeds=[1,2]") == 0
     folder = only_sweep(tmp_path)
@@ -111,12 +90,12 @@ def test_every_job_has_its_folder_and_the_sweep_one_table_and_figure(
     assert not list(folder.glob(".shards"))
 
 
-def test_ranges_and_globs_sweep_as_in_hydra(run: Run, tmp_path: Path) -> None:
+def test_ranges_and_globs_sweep_as_in_hydra(run: Command, tmp_path: Path) -> None:
     arguments = ("dataset=glob(ya*)", "method.hidden=range(8,13,4)", "seeds=[1]", "plan=true")
     assert run("-m", *QUICK[1:], *arguments) == 0
 
 
-def test_levels_may_be_swept_and_nothing_is_trained_twice(run: Run, tmp_path: Path) -> None:
+def test_levels_may_be_swept_and_nothing_is_trained_twice(run: Command, tmp_path: Path) -> None:
     assert run("-m", *QUICK, "method.hidden=8", "seeds=[1]", "levels=0.9,0.95") == 0
     assert len(Store("results/runs").keys()) == 1
     assert {row["gamma"] for row in Store("results/runs").rows()} == {0.9, 0.95}
@@ -125,7 +104,7 @@ def test_levels_may_be_swept_and_nothing_is_trained_twice(run: Run, tmp_path: Pa
 
 
 def test_a_job_that_fails_is_listed_and_does_not_stop_the_others(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("-m", *QUICK, "dataset=yacht,yaht", "method.hidden=8,-1", "seeds=[1]") == 1
     said = capsys.readouterr().err
@@ -138,7 +117,7 @@ def test_a_job_that_fails_is_listed_and_does_not_stop_the_others(
 
 
 def test_a_mistake_in_every_job_is_one_sentence_and_nothing_is_left(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("-m", *QUICK, "method.hidden=8,12", "levels=[1.5]") == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
@@ -147,19 +126,19 @@ def test_a_mistake_in_every_job_is_one_sentence_and_nothing_is_left(
 
 def test_a_stack_that_fails_is_noted_and_the_others_are_stored(tmp_path: Path) -> None:
     good, bad = (
-        plan.members(composed(*QUICK[:2], f"method.hidden={hidden}", "seeds=[1]", "splits=[1]"))[0]
+        members(composed(*QUICK[:2], f"method.hidden={hidden}", "seeds=[1]", "splits=[1]"))[0]
         for hidden in (8, 12)
     )
     bad = Member({**bad.config, "device": "cuda:99", "engine": "torch"}, "bad")
-    failures: runner.Failures = {}
+    failures: execute.Failures = {}
     levels = {good.key: [0.95], "bad": [0.95]}
-    runner.ensure([bad, good], Store(tmp_path), levels, How(workers=1), failures)
+    execute.ensure([bad, good], Store(tmp_path), levels, TrainingOptions(workers=1), failures)
     assert Store(tmp_path).keys() == [good.key]
     assert list(failures) == ["bad"]
 
 
 def test_a_plan_trains_nothing_and_counts_what_is_stored(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*QUICK, "method.hidden=8", "seeds=[1,2]", "plan=true") == 0
     said = capsys.readouterr().out
@@ -180,7 +159,7 @@ def test_a_plan_trains_nothing_and_counts_what_is_stored(
 
 @pytest.mark.parametrize("multirun", [[], ["-m"]])
 def test_force_trains_again_and_gets_the_same_numbers(
-    run: Run, tmp_path: Path, multirun: list[str]
+    run: Command, tmp_path: Path, multirun: list[str]
 ) -> None:
     arguments = [*multirun, *QUICK, "method.hidden=8", "seeds=[1]"]
     store = Store("results/runs")
@@ -195,55 +174,6 @@ def test_force_trains_again_and_gets_the_same_numbers(
     assert os.listdir(store.root) == [key]
 
 
-def test_shards_have_every_member_once_and_keep_stacks_together() -> None:
-    members = plan.members(
-        composed(
-            "dataset=yacht",
-            "++sweep={method.hidden: [8, 9, 10, 11]}",
-            "seeds=[1,2,3]",
-            "splits=[1]",
-        )
-    )
-    parts = sweep.cut(members, 2, How(workers=1))
-    assert len(parts) == 2
-    assert sorted(m.key for part in parts for m in part) == sorted(m.key for m in members)
-    assert abs(plan.work(parts[0]) - plan.work(parts[1])) <= plan.work(members[-3:])
-    assert len(sweep.cut(members[:1], 5, How(workers=1))) == 1
-    assert sweep.cut([], 5, How(workers=1)) == []
-
-
-@pytest.mark.parametrize("workers", [2, 5, 16, 64])
-def test_many_workers_do_not_make_stacks_narrow(workers: int) -> None:
-    members = plan.members(composed("dataset=boston", "method=qd"))
-    how = How(workers=workers)
-    stacks = plan.stacks(members, how.processes, how.memory)
-    assert len(stacks) <= max(12, 3 * how.processes)
-    assert how.processes == min(workers, 16)
-    assert ("not 64" in how.fewer(len(stacks))) == (workers == 64)
-
-
-def test_a_plan_for_shards_counts_the_stacks_that_they_get() -> None:
-    members = plan.members(composed("dataset=boston", "method=qd"))
-    inside = How(workers=1)
-    whole = sweep._together(8, inside)
-    stacks = plan.stacks(members, whole.processes, whole.memory)
-    parts = sweep.cut(members, 8, inside)
-    assert len(parts) == 8
-    assert len(stacks) == sum(len(plan.stacks(part, 1, inside.memory)) for part in parts)
-
-
 def test_swept_are_the_keys_that_differ() -> None:
     batch = [["a=1", "+b=2", "c=[1]"], ["a=1", "+b=3", "c=[1]"]]
     assert sweep.swept(batch) == [{"b": "2"}, {"b": "3"}]
-
-
-def test_without_a_terminal_progress_is_lines_with_all_members_and_the_time_left(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pi3nn.progress._LINE_EVERY", -1.0)
-    with Progress([4, 4], stored=2) as progress:
-        progress.update(0, 1.0, 0.5)
-    assert capsys.readouterr().err.startswith("6 of 10 members, loss 0.5000, ")
-    with Progress([4], quiet=True) as progress:
-        progress.update(0, 1.0, 0.5)
-    assert capsys.readouterr().err == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from omegaconf import DictConfig
@@ -12,15 +13,15 @@ from pi3nn import config
 from pi3nn.cli import pi3nn_run
 from pi3nn.run.member import Member
 from pi3nn.run.request import request
+from pi3nn.store import Store
 
 Command = Callable[..., int]
 
 
 def composed(*overrides: str) -> DictConfig:
-    """The configuration of ``pi3nn-run <overrides>``, its sweep settled and all of it checked."""
+    """The configuration of ``pi3nn-run <overrides>``, its sweep settled, not checked yet."""
     cfg = config.composed(*overrides)
     config.settle_sweep(cfg, overrides)
-    config.check(cfg)
     return cfg
 
 
@@ -46,3 +47,11 @@ def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
         return exit_code(pi3nn_run.main, *arguments)
 
     return command
+
+
+def comparable(store: Store) -> dict[Any, dict[str, Any]]:
+    """Records by member, set and level, without the one column that no two runs share."""
+    return {
+        (row["key"], row["set"], row["gamma"]): {k: v for k, v in row.items() if k != "seconds"}
+        for row in store.rows()
+    }
