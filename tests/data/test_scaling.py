@@ -1,4 +1,4 @@
-"""Splits are scikit-learn's; standardising is exact, and safe for constant columns."""
+"""Splits are scikit-learn's; standardising is exact, safe for constant columns, and by hand."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 
 from pi3nn.data import scaling, uci
+from pi3nn.data.base import Rows, Split
 from pi3nn.errors import UserError
 
 # Rows, training rows and test rows of the paper's splits.
@@ -64,7 +65,7 @@ def test_training_and_test_rows_are_all_rows_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "share", "seed", "said"),
+    ("n_rows", "share", "seed", "words"),
     [
         (1, 0.1, 1, "1 row"),
         (0, 0.1, 1, "0 row"),
@@ -74,8 +75,8 @@ def test_training_and_test_rows_are_all_rows_once() -> None:
         (10, 0.1, 2**32, "4294967296"),
     ],
 )
-def test_impossible_splits_are_refused(n_rows: int, share: float, seed: int, said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_impossible_splits_are_refused(n_rows: int, share: float, seed: int, words: str) -> None:
+    with pytest.raises(UserError, match=words):
         scaling.hold_out(n_rows, share, seed)
 
 
@@ -136,3 +137,64 @@ def test_one_different_row_in_a_million_is_not_constant() -> None:
     rows = np.zeros((1_000_000, 1))
     rows[7] = 1
     np.testing.assert_allclose(scaling.Scaler.fit(rows, rows[:, 0]).x_std, 1e-3, rtol=1e-5)
+
+
+def small_split() -> Split:
+    """Training rows with 0 0 2 2 in one input and a constant in the other; a test row far away."""
+    train = Rows(
+        np.array([[0.0, 5.0], [0.0, 5.0], [2.0, 5.0], [2.0, 5.0]]),
+        np.array([10.0, 10.0, 14.0, 14.0]),
+        np.arange(4),
+    )
+    return Split({"train": train, "test": Rows(np.array([[5.0, 5.0]]), np.array([22.0]))})
+
+
+@pytest.mark.parametrize(
+    ("how", "y_mean", "y_std"),
+    [
+        ("train", 12.0, 2.0),
+        ("unbiased", 12.0, np.sqrt(16 / 3)),
+        ("full", 14.0, np.sqrt(19.2)),
+        ("none", 0.0, 1.0),
+    ],
+)
+def test_standardised_rows_by_hand(how: str, y_mean: float, y_std: float) -> None:
+    split = small_split()
+    result = scaling.standardise(split, how, 0.0, seed=1)
+    assert result.scalars == pytest.approx(
+        {"y_mean": y_mean, "y_std": y_std, "y_range": 12 / y_std}  # of training and test rows
+    )
+    assert list(result.sets) == ["train", "test"]
+    for name, rows in result.sets.items():
+        np.testing.assert_allclose(rows.y, (split.sets[name].y - y_mean) / y_std)
+        np.testing.assert_allclose(result.scaler.y_back(rows.y), split.sets[name].y)
+        assert rows.index is split.sets[name].index
+        # A constant input is brought to 0, or left alone where nothing is scaled.
+        np.testing.assert_array_equal(rows.x[:, 1], 5.0 if how == "none" else 0.0)
+
+
+def test_rows_held_out_neither_train_nor_scale() -> None:
+    split = Split({"train": Rows(np.arange(10.0)[:, None], np.arange(10.0), np.arange(10))})
+    result = scaling.standardise(split, "train", 0.3, seed=4)
+    kept, held = scaling.hold_out(10, 0.3, seed=4)
+    np.testing.assert_array_equal(result.sets["train"].index, kept)
+    np.testing.assert_array_equal(result.sets["held_out"].index, held)
+    assert result.scalars["y_mean"] == pytest.approx(kept.mean())
+    assert result.scalars["y_range"] == pytest.approx(9 / kept.std())  # that of all rows
+    np.testing.assert_allclose(result.sets["held_out"].y, (held - kept.mean()) / kept.std())
+    assert split.sets.keys() == {"train"}, "the split itself is left as it was"
+
+
+def test_a_constant_target_is_refused() -> None:
+    split = Split({"train": Rows(np.arange(4.0)[:, None], np.ones(4))})
+    with pytest.raises(UserError, match="nothing to learn"):
+        scaling.standardise(split, "train", 0.0, seed=1)
+
+
+def test_mean_shifts_by_hand() -> None:
+    sets = small_split().sets
+    assert scaling.mean_shifts(sets, ["a", "b"]) == {
+        "train": {"a": 0.0, "b": 0.0},
+        "test": {"a": 4.0, "b": 0.0},
+    }
+    assert scaling.mean_shifts(sets, ["a"]) == {}, "rows that are not simply their inputs"
