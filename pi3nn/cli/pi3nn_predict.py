@@ -16,7 +16,7 @@ _HELP = """\
 Prediction intervals for the rows of a table, from a model that pi3nn-run left behind.
 
   pi3nn-run dataset=table dataset.path=homes.csv dataset.target=price      train, and keep a model
-  pi3nn-predict model=results/fit/homes/pi3nn-paper/model data=new.csv output=out.csv
+  pi3nn-predict model=results/fit/homes-price/pi3nn-paper/model data=new.csv output=out.csv
 
 Keys:
   model=FOLDER       the folder that pi3nn-run names at its end (save_model=true)

@@ -42,13 +42,14 @@ _GROUPS = ("experiment", "dataset", "method", "protocol")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the command."""
-    typed = shlex.join(["pi3nn-run", *(sys.argv[1:] if arguments is None else arguments)])
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    command = shlex.join(["pi3nn-run", *typed])
     run_command(
         "pi3nn-run",
         _run,
-        arguments,
-        stopped=f"stopped; what is stored is kept. To go on: {typed}",
-        explain=_explain,
+        typed,
+        stopped=f"stopped; what is stored is kept. To go on: {command}",
+        explain=lambda error: _explain(typed, error),
     )
 
 
@@ -82,7 +83,7 @@ def _run(arguments: list[str]) -> int:
     return 0
 
 
-def _explain(error: Exception) -> str | None:
+def _explain(typed: Sequence[str], error: Exception) -> str | None:
     """What to tell a user of a configuration that Hydra refused."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
@@ -90,7 +91,7 @@ def _explain(error: Exception) -> str | None:
     from pi3nn.cli import overrides
 
     if isinstance(error, (HydraException, OmegaConfBaseException)):
-        return overrides.explain(sys.argv[1:], error)
+        return overrides.explain(typed, error)
     return None
 
 

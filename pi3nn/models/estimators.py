@@ -228,11 +228,6 @@ def _value_errors() -> Iterator[None]:
         raise ValueError(str(error)) from error
 
 
-def names() -> list[str]:
-    """Names of all estimators, one for each method."""
-    return [_name(kind) for kind in methods.kinds()]
-
-
 def _name(kind: str) -> str:
     return f"{type(methods.get(kind)).__name__}Regressor"
 

@@ -69,7 +69,8 @@ def _children_seconds() -> float:
 def test_a_run_writes_its_table_figure_and_members(tmp_path: Path) -> None:
     done = pi3nn_run(tmp_path, *QUICK)
     assert done.returncode == 0, done.stderr
-    folder = tmp_path / "results" / "uci" / "boston" / "pi3nn-paper"
+    (folder,) = (tmp_path / "results" / "uci" / "boston").iterdir()
+    assert folder.name == "pi3nn-paper_hidden=20_seeds=1_splits=1_steps=30"
     assert (folder / "figure.png").stat().st_size > 10_000
     assert (folder / "figure.pdf").is_file()
     assert "| mean PICP " in done.stdout

@@ -9,7 +9,7 @@ import pytest
 from mapie.regression import ConformalizedQuantileRegressor
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from pi3nn import conformal
+from pi3nn.intervals import conformal
 
 REPETITIONS = 20_000
 

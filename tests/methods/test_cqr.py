@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from pi3nn import conformal
+from pi3nn.intervals import conformal
 from pi3nn.methods import cqr
 from pi3nn.methods.base import Stack
 from tests.methods.helpers import assert_finite, assert_gradient, info, settings

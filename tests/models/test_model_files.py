@@ -37,7 +37,7 @@ def trained(folder: Path, method: str = "linear", *overrides: str) -> tuple[Any,
     )  # fmt: skip
     stored, _ = run(cfg)
     store = Store(folder / "runs")
-    save.check(stored, folder / "model", force=False)
+    save.check(stored, folder / "model", cfg.force)
     save.save(stored, store, [0.8, 0.9], folder / "model")
     return stored, store
 
@@ -172,7 +172,7 @@ def test_a_folder_without_a_model_says_where_one_comes_from(tmp_path: Path) -> N
 
 def test_a_new_model_takes_the_place_of_the_old_one_whole(tmp_path: Path) -> None:
     trained(tmp_path, "pi3nn")
-    trained(tmp_path, "linear")
+    trained(tmp_path, "linear", "force=true")
     assert model_files.load(tmp_path / "model").model.kind == "linear"
     assert len(list((tmp_path / "model").iterdir())) == 2
 

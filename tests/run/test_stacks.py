@@ -13,7 +13,7 @@ from tests.support.runs import composed
 @pytest.mark.parametrize("workers", [2, 5, 16, 64])
 def test_many_workers_do_not_make_stacks_narrow(workers: int) -> None:
     planned = members(composed("dataset=boston", "method=qd"))
-    how = TrainingOptions(workers=workers)
+    options = TrainingOptions(workers=workers)
     portions = stacks(planned, options.processes, options.memory)
     assert len(portions) <= max(12, 3 * options.processes)
     assert options.processes == min(workers, 16)
