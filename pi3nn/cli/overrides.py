@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import DictConfig
@@ -135,8 +134,7 @@ def _base(overrides: Sequence[str]) -> DictConfig:
         key, _, value = text.partition("=")
         if (paths.configs() / key).is_dir():
             chosen.append(f"{key}={value.split(',')[0]}")
-    with initialize_config_dir(str(paths.configs().absolute()), version_base="1.3"):
-        return compose("config", chosen)
+    return config.composed(*chosen)
 
 
 def _keys(cfg: DictConfig, prefix: str = "") -> list[str]:

@@ -6,7 +6,8 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,6 +96,20 @@ def _explain(typed: Sequence[str], error: Exception) -> str | None:
     return None
 
 
+@contextmanager
+def _raising() -> Iterator[None]:
+    """Hydra would print its own text of an error and exit with 1; here it raises it instead."""
+    name = "HYDRA_FULL_ERROR"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
+
+
 def _hydra_main() -> None:
     import hydra
     from hydra.types import RunMode
@@ -105,8 +120,6 @@ def _hydra_main() -> None:
 
     config.register()
     folders.register()
-    # Hydra would print its own text and exit with 1; this makes it raise instead.
-    os.environ["HYDRA_FULL_ERROR"] = "1"
     mistakes: list[Exception] = []
 
     @hydra.main(version_base="1.3", config_path=str(paths.configs()), config_name="config")
@@ -123,7 +136,8 @@ def _hydra_main() -> None:
                 raise
             mistakes.append(error)  # raised here, Hydra would print words of its own first
 
-    job()
+    with _raising():
+        job()
     if mistakes:
         raise mistakes[0]
 

@@ -43,7 +43,6 @@ def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.chdir(folder)
 
     def command(*arguments: str) -> int:
-        monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
         return exit_code(pi3nn_run.main, *arguments)
 
     return command
