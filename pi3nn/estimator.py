@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pi3nn import config, conformal, methods, stacking
 from pi3nn.data.base import Rows, Split
 from pi3nn.errors import UserError, nearest
-from pi3nn.methods.base import Fitted, Stack
+from pi3nn.methods.shared.contract import Fitted, Stack
 from pi3nn.model import Model, Part, Prediction
 
 Array = NDArray[np.float64]

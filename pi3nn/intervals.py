@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pi3nn import conformal, metrics
-from pi3nn.methods.base import Coefficients, Method, Outputs
+from pi3nn.methods.shared.contract import Coefficients, Method, Outputs
 
 Array = NDArray[np.float64]
 

@@ -15,9 +15,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from pi3nn import config, conformal, data, methods
 from pi3nn.data.base import Dataset, Split
+from pi3nn.engine.nets import Shape, engine_for
+from pi3nn.engine.training import stack_width
 from pi3nn.errors import UserError
-from pi3nn.nets import Shape, engine_for
-from pi3nn.training import stack_width
 
 # Raised whenever a change in the code changes the numbers a member gets: older runs are then not
 # taken for the new ones.

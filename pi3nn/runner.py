@@ -22,7 +22,7 @@ from omegaconf import DictConfig
 from pi3nn import methods, plan, provenance, stacking
 from pi3nn.errors import UserError
 from pi3nn.evaluate import by_set, evaluate
-from pi3nn.methods.base import Fitted
+from pi3nn.methods.shared.contract import Fitted
 from pi3nn.plan import Member
 from pi3nn.progress import Progress
 from pi3nn.store import Arrays, Store, StoreError

@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pi3nn import encoder
 from pi3nn.data.base import Rows, Split
 from pi3nn.data.splits import Scaler, hold_out
+from pi3nn.engine import lstm
 from pi3nn.errors import UserError
-from pi3nn.methods.base import Progress, Stack
+from pi3nn.methods.shared.contract import Progress, Stack
 from pi3nn.plan import Member
 
 
@@ -71,7 +71,7 @@ def standardise(split: Split, scaling: str, holdout: float, seed: int) -> Prepar
     return Prepared(scaled, scalars, scaler)
 
 
-_encodings: dict[str, encoder.Encoded] = {}  # of this process, and of workers it forks
+_encodings: dict[str, lstm.Encoded] = {}  # of this process, and of workers it forks
 
 
 def train_encoders(members: Sequence[Member]) -> None:
@@ -84,11 +84,11 @@ def train_encoders(members: Sequence[Member]) -> None:
         first = next(iter(group.values()))
         config = first.config
         prepared = standardise(first.split, config["scaling"], config["holdout"], config["seed"])
-        found = encoder.encode(
+        found = lstm.encode(
             {name: rows.x for name, rows in prepared.sets.items()},
             prepared.scaler.y_back(prepared.sets["train"].y),
             list(group),
-            encoder.Settings(**config["encoder"]),
+            lstm.Settings(**config["encoder"]),
             config["device"],
         )
         for member, encoded in zip(group.values(), found, strict=True):

@@ -14,7 +14,7 @@ from torch import Tensor
 from pi3nn import methods, stacking
 from pi3nn.data.base import Rows, Split
 from pi3nn.errors import UserError
-from pi3nn.methods.base import Fitted, Stack
+from pi3nn.methods.shared.contract import Fitted, Stack
 from pi3nn.plan import Member
 from tests.methods.helpers import settings, stack
 
