@@ -19,7 +19,8 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import MISSING, DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from pi3nn import data, encoder, methods, paths
+from pi3nn import data, methods, paths
+from pi3nn.engine import lstm
 from pi3nn.errors import UserError, nearest
 
 LISTS = ("levels", "seeds", "splits")  # a scalar given for one of these is wrapped into a list
@@ -70,7 +71,7 @@ class Run:
     sweep: dict[str, Any] = field(default_factory=dict)
     scaling: Scaling = MISSING
     holdout: float = MISSING
-    encoder: encoder.Settings | None = None
+    encoder: lstm.Settings | None = None
     calibrate: Calibrate = MISSING
     unit: Unit = MISSING
     store: str = MISSING
@@ -144,7 +145,7 @@ def check(cfg: DictConfig) -> None:
     if cfg.memory < 1:
         raise UserError(f"memory={cfg.memory}: GB for all workers together, 1 at least")
     if cfg.encoder is not None:
-        encoder.check(cfg.encoder)
+        lstm.check(cfg.encoder)
     _check_sweep(cfg)
     for point in sweep_points(cfg):
         methods.get(cfg.method.kind).check(OmegaConf.to_object(apply(cfg, point).method))

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from pi3nn import config, data, encoder, methods, paths
+from pi3nn import config, data, methods, paths
+from pi3nn.engine import lstm
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -56,7 +57,7 @@ def page() -> str:
     parts += ["## Choices", *map(choices, ("experiment", "protocol", "dataset", "method"))]
     streamflow = CONFIGS / "settings" / "paper" / "streamflow.yaml"
     parts += ["## Of the encoder", "What stands in front of the method in `experiment=streamflow`."]
-    parts += [table("encoder.", encoder.Settings, [streamflow])]
+    parts += [table("encoder.", lstm.Settings, [streamflow])]
     parts += ["## Of a data set"]
     for source in data.sources():
         files = [path for path in files_of("dataset") if source in bases(path)]

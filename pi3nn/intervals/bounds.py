@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pi3nn import metrics
 from pi3nn.intervals import conformal
-from pi3nn.methods.base import Coefficients, Method, Outputs
+from pi3nn.methods.shared.contract import Coefficients, Method, Outputs
 
 Array = NDArray[np.float64]
 

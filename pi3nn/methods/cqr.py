@@ -18,12 +18,12 @@ from typing import Any
 from omegaconf import MISSING
 from torch import Tensor
 
-from pi3nn.losses import Info, KnownLoss
-from pi3nn.methods.base import Stack, not_negative, share
-from pi3nn.methods.network import BoundsMethod, NetFit, NetSettings, failures, recipe
-from pi3nn.native import FusedLoss
-from pi3nn.nets import Init
-from pi3nn.quantiles import pinball
+from pi3nn.engine.losses import Info, KnownLoss
+from pi3nn.engine.native import FusedLoss
+from pi3nn.engine.nets import Init
+from pi3nn.methods.shared.contract import Stack, not_negative, share
+from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, failures, recipe
+from pi3nn.methods.shared.quantiles import pinball
 
 
 @dataclass

@@ -24,12 +24,19 @@ from scipy.special import ndtri, stdtrit
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from pi3nn.losses import Info, KnownLoss
-from pi3nn.methods.base import Coefficients, Outputs, Stack, more_than_zero, not_negative, one_of
-from pi3nn.methods.network import NetFit, NetMethod, NetSettings, failures, recipe
-from pi3nn.native import FusedLoss
-from pi3nn.nets import Init, LayerInit
-from pi3nn.training import Recipe
+from pi3nn.engine.losses import Info, KnownLoss
+from pi3nn.engine.native import FusedLoss
+from pi3nn.engine.nets import Init, LayerInit
+from pi3nn.engine.training import Recipe
+from pi3nn.methods.shared.contract import (
+    Coefficients,
+    Outputs,
+    Stack,
+    more_than_zero,
+    not_negative,
+    one_of,
+)
+from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, failures, recipe
 
 SAID = ("point", "log_nu", "log_excess", "log_b")
 """What is kept of the four parameters, for every row; `log_excess` is log(a - 1)."""

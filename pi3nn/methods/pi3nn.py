@@ -22,10 +22,12 @@ from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
-from pi3nn import roots
-from pi3nn.batches import Rows, generator
-from pi3nn.losses import MeanSquare, positive
-from pi3nn.methods.base import (
+from pi3nn.engine.batches import Rows, generator
+from pi3nn.engine.losses import MeanSquare, positive
+from pi3nn.engine.nets import Init, LayerInit, Shape, StackedMLP, initialise, padded
+from pi3nn.engine.training import Recipe, train
+from pi3nn.methods.shared import roots
+from pi3nn.methods.shared.contract import (
     Coefficients,
     Fitted,
     Method,
@@ -35,8 +37,6 @@ from pi3nn.methods.base import (
     not_negative,
     one_of,
 )
-from pi3nn.nets import Init, LayerInit, Shape, StackedMLP, initialise, padded
-from pi3nn.training import Recipe, train
 
 # Widths are floored at this share of the target's standard deviation before anything is divided.
 _SMALLEST_WIDTH = 1e-6

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pi3nn.losses import Info
+from pi3nn.engine.losses import Info
 from pi3nn.methods import qd
-from pi3nn.methods.network import NetFit
+from pi3nn.methods.shared.network import NetFit
 
 
 @dataclass

@@ -16,11 +16,11 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from pi3nn.losses import Info, KnownLoss
-from pi3nn.methods.base import Stack, more_than_zero, not_negative, one_of
-from pi3nn.methods.network import BoundsMethod, NetFit, NetSettings, failures, recipe
-from pi3nn.native import FusedLoss
-from pi3nn.nets import Init, LayerInit
+from pi3nn.engine.losses import Info, KnownLoss
+from pi3nn.engine.native import FusedLoss
+from pi3nn.engine.nets import Init, LayerInit
+from pi3nn.methods.shared.contract import Stack, more_than_zero, not_negative, one_of
+from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, failures, recipe
 
 
 @dataclass

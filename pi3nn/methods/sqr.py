@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
+from pi3nn.engine.losses import Info, KnownLoss
+from pi3nn.engine.native import FusedLoss
+from pi3nn.engine.nets import Init, StackedMLP, with_column
 from pi3nn.errors import UserError
-from pi3nn.losses import Info, KnownLoss
-from pi3nn.methods.base import Coefficients, Outputs, Stack, not_negative, one_of, share
-from pi3nn.methods.network import NetFit, NetMethod, NetSettings, failures, pair, recipe
-from pi3nn.native import FusedLoss
-from pi3nn.nets import Init, StackedMLP, with_column
-from pi3nn.quantiles import GRID, between, pinball
+from pi3nn.methods.shared.contract import Coefficients, Outputs, Stack, not_negative, one_of, share
+from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, failures, pair, recipe
+from pi3nn.methods.shared.quantiles import GRID, between, pinball
 
 
 @dataclass

@@ -33,7 +33,7 @@ from pi3nn.data import scaling
 from pi3nn.data.base import Rows, Split
 from pi3nn.errors import UserError, nearest
 from pi3nn.intervals import conformal
-from pi3nn.methods.base import Method, Stack
+from pi3nn.methods.shared.contract import Method, Stack
 from pi3nn.models import fitting
 from pi3nn.models.model import Model, Prediction, TrainedPart
 

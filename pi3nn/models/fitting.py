@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pi3nn.data.base import Rows
-from pi3nn.methods.base import Fitted, Progress, Stack
+from pi3nn.methods.shared.contract import Fitted, Progress, Stack
 
 Outputs = dict[str, dict[str, NDArray[np.float32]]]
 """By evaluation set and name, ``(M, N)``: what the networks said, and the targets ``y``."""

@@ -14,9 +14,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from pi3nn import config, data, methods
 from pi3nn.data.base import Dataset, Split
+from pi3nn.engine.nets import Shape, engine_for
 from pi3nn.errors import UserError
 from pi3nn.intervals import conformal
-from pi3nn.nets import Shape, engine_for
 
 # Raised whenever a change in the code changes the numbers a member gets: older runs are then not
 # taken for the new ones.

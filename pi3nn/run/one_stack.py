@@ -8,7 +8,7 @@ from typing import Any
 
 from pi3nn import methods
 from pi3nn.intervals.judge import by_set, judge, reliability
-from pi3nn.methods.base import Fitted, Progress
+from pi3nn.methods.shared.contract import Fitted, Progress
 from pi3nn.models import fitting
 from pi3nn.run import provenance
 from pi3nn.run.member import Member

@@ -9,10 +9,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pi3nn import encoder
 from pi3nn.data import scaling
 from pi3nn.data.base import Rows
 from pi3nn.data.scaling import Scaler, Standardised
+from pi3nn.engine import lstm
 from pi3nn.errors import UserError
 from pi3nn.run.member import Member
 
@@ -64,7 +64,7 @@ def _standardised(member: Member) -> Standardised:
 
 # --- encoders ------------------------------------------------------------------------------------
 
-_encodings: dict[str, encoder.Encoded] = {}  # of this process, and of workers it forks
+_encodings: dict[str, lstm.Encoded] = {}  # of this process, and of workers it forks
 
 
 def train_encoders(members: Sequence[Member]) -> None:
@@ -76,11 +76,11 @@ def train_encoders(members: Sequence[Member]) -> None:
     for group in groups.values():
         first = next(iter(group.values()))
         rows = _standardised(first)
-        encoded = encoder.encode(
+        encoded = lstm.encode(
             {name: part.x for name, part in rows.sets.items()},
             rows.scaler.y_back(rows.sets["train"].y),
             list(group),
-            encoder.Settings(**first.config["encoder"]),
+            lstm.Settings(**first.config["encoder"]),
             first.config["device"],
         )
         for member, of_seed in zip(group.values(), encoded, strict=True):

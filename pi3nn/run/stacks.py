@@ -6,8 +6,8 @@ import json
 from collections import defaultdict
 
 from pi3nn import methods
+from pi3nn.engine.training import stack_width
 from pi3nn.run.member import Member
-from pi3nn.training import stack_width
 
 # Operations of a step that takes about as long as calling it: two stacks of such steps on two
 # workers are no faster than one.

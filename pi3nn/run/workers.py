@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from pi3nn.errors import UserError
-from pi3nn.methods.base import Progress
+from pi3nn.methods.shared.contract import Progress
 from pi3nn.run.member import Member
 from pi3nn.run.progress import ProgressBar
 from pi3nn.run.stacks import most_workers

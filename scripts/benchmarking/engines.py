@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 
 from benchmarking.cells import GAMMA, RATE, Cell, Runner, clock
-from pi3nn.batches import Rows, generator
-from pi3nn.loop import Loop
-from pi3nn.losses import Loss, MeanSquare
+from pi3nn.engine.batches import Rows, generator
+from pi3nn.engine.loop import Loop
+from pi3nn.engine.losses import Loss, MeanSquare
+from pi3nn.engine.nets import Init, StackedMLP, initialise
+from pi3nn.engine.training import Recipe, stack_width
 from pi3nn.methods import der, piven, qd, sqr
-from pi3nn.nets import Init, StackedMLP, initialise
-from pi3nn.training import Recipe, stack_width
 
 KNOWN: dict[str, Loss] = {
     "mse": MeanSquare(),

@@ -14,8 +14,8 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
 from pi3nn import config, methods, paths
-from pi3nn.losses import Info
-from pi3nn.methods.base import Stack
+from pi3nn.engine.losses import Info
+from pi3nn.methods.shared.contract import Stack
 
 Array = NDArray[np.float64]
 

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pi3nn.plan import Member
 from torch import Tensor
 
-from pi3nn import methods, stacking
-from pi3nn.data.base import Rows, Split
-from pi3nn.errors import UserError
-from pi3nn.methods.base import Fitted, Stack
+from pi3nn import methods
+from pi3nn.methods.shared.contract import Fitted, Stack
 from tests.methods.helpers import settings, stack
 
 pytestmark = pytest.mark.contract
@@ -203,33 +200,6 @@ def test_odd_data_give_finite_intervals(case: tuple[str, dict[str, Any]], odd: s
     lower, upper = bounds(fitted, members, members.x)
     assert np.isfinite(lower).all()
     assert np.isfinite(upper).all()
-
-
-@dataclasses.dataclass(frozen=True)
-class MadeMember(Member):
-    """A member on rows made by the test."""
-
-    rows: Split
-
-    @property
-    def split(self) -> Split:
-        return self.rows
-
-
-@every_method
-def test_a_constant_target_is_a_clear_error(case: tuple[str, dict[str, Any]]) -> None:
-    rows = Rows(np.random.default_rng(0).normal(size=(20, 2)), np.full(20, 3.5))
-    config = {
-        "dataset": {"name": "flat"},
-        "method": dataclasses.asdict(tiny(case)),
-        "split": 1,
-        "seed": 1,
-        "holdout": 0.2,
-        "calibrate": "none",
-        "scaling": "train",
-    }
-    with pytest.raises(UserError, match=r"dataset=flat, split 1: the target is the same"):
-        stacking.prepare(MadeMember(config, "key", Split({"train": rows})))
 
 
 @every_trained_method

@@ -10,7 +10,7 @@ import torch
 
 from pi3nn.intervals import conformal
 from pi3nn.methods import cqr
-from pi3nn.methods.base import Stack
+from pi3nn.methods.shared.contract import Stack
 from tests.methods.helpers import assert_finite, assert_gradient, info, settings
 
 N = 12

@@ -15,7 +15,7 @@ from scipy.stats import ks_2samp
 
 from pi3nn import data, methods, metrics, paths
 from pi3nn.data.scaling import Scaler
-from pi3nn.methods.base import Stack
+from pi3nn.methods.shared.contract import Stack
 
 METHOD = methods.get("pi3nn")
 NO_PENALTY = {"l1": 0.0, "l2": 0.0, "bounds_l1": 0.0, "bounds_l2": 0.0}

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from pi3nn.batches import generator
+from pi3nn.engine.batches import generator
+from pi3nn.engine.nets import Shape, StackedMLP, initialise
 from pi3nn.errors import UserError
 from pi3nn.methods import qd
-from pi3nn.methods.base import Stack
-from pi3nn.nets import Shape, StackedMLP, initialise
+from pi3nn.methods.shared.contract import Stack
 from tests.methods.helpers import Array, assert_finite, assert_gradient, info, settings, stack
 
 GAMMA, N = 0.9, 12

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
-from pi3nn.losses import MeanSquare
-from pi3nn.methods.base import Coefficients, Outputs, Stack, not_negative
-from pi3nn.methods.network import NetFit, NetMethod, NetSettings
-from pi3nn.nets import Init
-from pi3nn.training import Recipe
+from pi3nn.engine.losses import MeanSquare
+from pi3nn.engine.nets import Init
+from pi3nn.engine.training import Recipe
+from pi3nn.methods.shared.contract import Coefficients, Outputs, Stack, not_negative
+from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings
 
 
 @dataclass
