@@ -11,9 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import torch
-
 from pi3nn import methods, plan, runner, stacking
+from pi3nn.engine.threads import use_one_thread
 from pi3nn.plan import Member
 from pi3nn.runner import How
 from pi3nn.store import Store
@@ -32,7 +31,7 @@ def describe(members: Sequence[Member], store: Store, how: How) -> Iterator[str]
     yield f"{len(members)} members: {kept} stored in {store.root}, {len(missing)} to train"
     if not missing:
         return
-    torch.set_num_threads(1)
+    use_one_thread()
     stacks = plan.stacks(missing, how.processes, how.memory)
     workers = min(how.processes, len(stacks))
     yield f"{len(stacks)} stacks of {_range([len(stack) for stack in stacks])} on {workers} workers"

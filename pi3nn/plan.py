@@ -15,7 +15,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from pi3nn import config, conformal, data, methods
 from pi3nn.data.base import Dataset, Split
-from pi3nn.engine.nets import Shape, engine_for
+from pi3nn.engine.native import engine_for
+from pi3nn.engine.nets import Shape
 from pi3nn.engine.training import stack_width
 from pi3nn.errors import UserError
 

@@ -20,6 +20,7 @@ import torch
 from omegaconf import DictConfig
 
 from pi3nn import methods, plan, provenance, stacking
+from pi3nn.engine.threads import use_one_thread
 from pi3nn.errors import UserError
 from pi3nn.evaluate import by_set, evaluate
 from pi3nn.methods.shared.contract import Fitted
@@ -169,7 +170,7 @@ def _train_all(
     failures: Failures | None,
 ) -> None:
     provenance.facts()  # once, before the workers inherit it
-    torch.set_num_threads(1)  # two threads in one small-matrix loop wait for each other
+    use_one_thread()
     stacking.train_encoders(missing)  # before workers are forked, which then have them
     stacks = plan.stacks(missing, how.processes, how.memory)
     workers = min(how.processes, len(stacks))
@@ -227,7 +228,7 @@ def _start_worker(events: Any, stopped: Any, parent: int) -> None:
         signal.signal(name, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    torch.set_num_threads(1)
+    use_one_thread()
 
 
 def _end_with(parent: int) -> None:

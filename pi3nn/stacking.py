@@ -15,8 +15,9 @@ from torch import Tensor
 from pi3nn.data.base import Rows, Split
 from pi3nn.data.splits import Scaler, hold_out
 from pi3nn.engine import lstm
+from pi3nn.engine.training import OnProgress
 from pi3nn.errors import UserError
-from pi3nn.methods.shared.contract import Progress, Stack
+from pi3nn.methods.shared.contract import Stack
 from pi3nn.plan import Member
 
 
@@ -142,7 +143,7 @@ def _scaler(scaling: str, split: Split, train: Rows) -> Scaler:
     return Scaler.fit(np.concatenate([r.x for r in known]), np.concatenate([r.y for r in known]))
 
 
-def build(members: Sequence[Member], prepared: Sequence[Prepared], progress: Progress) -> Stack:
+def build(members: Sequence[Member], prepared: Sequence[Prepared], progress: OnProgress) -> Stack:
     """The stack of members that `pi3nn.plan.stacks` put together."""
     return Stack(
         x=stacked_inputs(members, prepared, "train"),
