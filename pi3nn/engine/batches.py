@@ -1,11 +1,8 @@
-"""Every random draw of a training, and the rows of each of its steps.
+"""The rows of each step of a training.
 
-A member draws from streams of its own, named by their purpose and read in blocks of steps, so that
-a step costs no Python per member. What it draws at step t depends on itself alone, so its t-th
-batch is the same in any stack.
+A member draws its batches from a stream of its own, so its t-th batch is the same in any stack.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,79 +11,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from pi3nn.engine.nets import padded, take_rows
+from pi3nn.engine.nets import pad_rows, padded, take_rows
+from pi3nn.engine.streams import Stream, block_steps
 
-Rule = Literal["epoch", "round", "draw"]
-
-BLOCK_ELEMENTS = 1 << 16
-"""Most numbers in one member's block of draws, if a step takes fewer."""
-
-
-def generator(seed: int, purpose: str) -> torch.Generator:
-    """A stream of its own for each pair of a seed and a purpose such as `init/f`.
-
-    Of the 63 bits that the pair is hashed to, torch's CPU generator uses 32: enough for the tens of
-    thousands of streams of a paper.
-    """
-    digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
-    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+Batching = Literal["epoch", "round", "draw"]
+"""See `batch_indices`."""
 
 
-def _block_steps(shape: tuple[int, ...]) -> int:
-    # By the shape of a draw alone, so that no member's stream depends on the stack.
-    return max(1, min(64, BLOCK_ELEMENTS // torch.Size(shape).numel()))
-
-
-class Stream:
-    """What the members draw at each step, fetched from their sources in blocks.
-
-    Parameters
-    ----------
-    sources : sequence of iterators
-        One per member; each yields blocks `(steps, ...)`, all of the same shape.
-    """
-
-    def __init__(self, sources: Sequence[Iterator[Tensor]], device: torch.device) -> None:
-        self._sources = list(sources)
-        self._device = device
-        self._block: Tensor | None = None
-        self._step = 0
-
-    def next(self) -> Tensor:
-        """The draws of the next step: `(M, ...)`."""
-        draws = self.ahead(1)[0]
-        self.skip(1)
-        return draws
-
-    def ahead(self, most: int) -> Tensor:
-        """The draws of the steps that come next, up to `most` of them: `(K, M, ...)`."""
-        if self._block is None or self._step == self._block.shape[0]:
-            blocks = [next(source) for source in self._sources]
-            self._block = torch.stack(blocks, dim=1).to(self._device)
-            self._step = 0
-        return self._block[self._step : self._step + most]
-
-    def skip(self, steps: int) -> None:
-        """So many of the draws that were looked at ahead have been used."""
-        self._step += steps
-
-    def select(self, members: Sequence[int]) -> None:
-        """Keep these members only."""
-        self._sources = [self._sources[i] for i in members]
-        if self._block is not None:
-            self._block = self._block[:, list(members)]
-
-
-def uniform_numbers(
-    source: torch.Generator, shape: tuple[int, ...], dtype: torch.dtype
-) -> Iterator[Tensor]:
-    """Blocks of uniform numbers in [0, 1), `shape` at each step."""
-    steps = _block_steps(shape)
-    while True:
-        yield torch.rand(steps, *shape, dtype=dtype, generator=source)
-
-
-def batches_per_epoch(rows: int, batch: int, rule: Rule) -> int:
+def batches_per_epoch(rows: int, batch: int, rule: Batching) -> int:
     """Steps that make one epoch of `rows` rows (for `draw`: about as many rows as there are)."""
     if rule == "round":
         return max(1, round(rows / batch))
@@ -94,9 +26,9 @@ def batches_per_epoch(rows: int, batch: int, rule: Rule) -> int:
 
 
 def batch_indices(
-    source: torch.Generator, rows: Tensor, batch: int, rule: Rule, filler: int
+    source: torch.Generator, rows: Tensor, batch: int, rule: Batching, filler: int
 ) -> Iterator[Tensor]:
-    """Blocks of row indices `(steps, padded(batch))`, the places beyond a batch being `filler`.
+    """Blocks of row indices `(steps, padded(batch))`, those beyond a batch being `filler`.
 
     Parameters
     ----------
@@ -110,7 +42,7 @@ def batch_indices(
     """
     if rule not in ("epoch", "round", "draw"):
         raise ValueError(f"batching must be epoch, round or draw, not {rule!r}")
-    steps = _block_steps((padded(batch),))
+    steps = block_steps((padded(batch),))
     picks = (
         _drawn(source, len(rows), batch, steps)
         if rule == "draw"
@@ -169,7 +101,7 @@ def _drawn(source: torch.Generator, n: int, batch: int, steps: int) -> Iterator[
 
 
 @dataclass(frozen=True)
-class Rows:
+class TrainingRows:
     """The rows to train on.
 
     Parameters
@@ -178,15 +110,11 @@ class Rows:
     y : Tensor (M, N), or (M, N, K) where the loss wants several columns
     weights : Tensor (M, N), optional
         Handed to the loss; rows of weight 0 are never drawn into a mini-batch.
-    counts : sequence of M ints, optional
-        Rows that each member has, the first ones; what lies beyond is ignored. Members that take
-        all their rows at each step can share a stack only if `padded(count)` is the same for all.
     """
 
     x: Tensor
     y: Tensor
     weights: Tensor | None = None
-    counts: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         members, n = self.x.shape[:2]
@@ -200,29 +128,22 @@ class Rows:
                 f"x {tuple(self.x.shape)}, y {tuple(self.y.shape)} and weights "
                 f"{tuple(weights.shape)} do not agree in members and rows"
             )
-        counts = self.own_counts
-        if len(counts) != members or any(not 0 < count <= n for count in counts):
-            raise ValueError(
-                f"each of {members} members must have between 1 and {n} rows: {counts}"
-            )
+        if n < 1:
+            raise ValueError("there are no rows to train on")
 
     @property
-    def own_counts(self) -> list[int]:
-        """Rows of each member."""
-        members, n = self.x.shape[:2]
-        return [n] * members if self.counts is None else list(self.counts)
+    def count(self) -> int:
+        """N: rows of each member."""
+        return self.x.shape[1]
 
     def padded_to(self, rows: int, members: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
-        """`x`, `y`, `weights` of some members, `rows` rows each, zero beyond a member's own."""
+        """`x`, `y`, `weights` of some members, `rows` rows each, zero beyond their own."""
         weights = torch.ones_like(self.x[..., 0]) if self.weights is None else self.weights
-        counts = self.own_counts
-        results = []
-        for values in (self.x, self.y, weights):
-            result = self.x.new_zeros(len(members), rows, *values.shape[2:])
-            for i, member in enumerate(members):
-                result[i, : counts[member]] = values[member, : counts[member]]
-            results.append(result)
-        return results[0], results[1], results[2]
+        kept = list(members)
+        x, y, weights = (
+            pad_rows(values[kept].to(self.x.dtype), rows) for values in (self.x, self.y, weights)
+        )
+        return x, y, weights
 
 
 @dataclass(frozen=True)
@@ -261,17 +182,10 @@ class Batch:
 
 
 class FullBatch:
-    """All rows at each step: `rows` of them, no member having more than the first `used`."""
+    """All rows at each step: `rows` of them, of which the first `used` are the members' own."""
 
-    def __init__(self, rows: Rows, members: Sequence[int]) -> None:
-        sizes = {padded(count) for count in rows.own_counts}
-        if len(sizes) > 1:
-            raise ValueError(
-                f"members padded to {sorted(sizes)} rows cannot share a stack: "
-                "group them by padded(count)"
-            )
-        self.rows = sizes.pop()
-        self.used = max(rows.own_counts)
+    def __init__(self, rows: TrainingRows, members: Sequence[int]) -> None:
+        self.rows, self.used = padded(rows.count), rows.count
         self.steps_per_epoch = [1] * len(members)
         self._batch = Batch(rows.padded_to(self.rows, members))
 
@@ -297,15 +211,15 @@ class MiniBatches:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: TrainingRows,
         members: Sequence[int],
         batch: int,
-        rule: Rule,
+        rule: Batching,
         sources: Sequence[torch.Generator],
     ) -> None:
         self.rows, self.used = padded(batch), batch
-        # One row more than any member has: all zero, of weight 0, what short batches end with.
-        filler = max(rows.own_counts)
+        # One row more than there are: all zero, of weight 0, what short batches end with.
+        filler = rows.count
         self._tensors = rows.padded_to(filler + 1, members)
         used = [weights.nonzero().squeeze(1).cpu() for weights in self._tensors[2]]
         if any(len(indices) == 0 for indices in used):

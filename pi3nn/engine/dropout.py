@@ -1,6 +1,6 @@
 """Dropout masks: fresh ones at every step, each member by its own stream.
 
-A stream gives two 32-bit keys a step; the masks are hashed from them and the place of a unit. Hashing
+A stream gives two 32-bit keys a step; the masks are hashed from them and the position of a unit. Hashing
 is plain arithmetic on 32 bits, so PyTorch and the native engine have the same masks to the last bit,
 and the latter has them at the speed of memory: drawn one by one from torch's generator, they took
 three times as long as the rest of a step.
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from pi3nn.engine.batches import Stream
 from pi3nn.engine.native import Kernel
+from pi3nn.engine.streams import Stream
 
 _STEPS = 64  # in one block of keys
 _WORD = 0xFFFFFFFF
@@ -82,7 +82,7 @@ def _keys(source: torch.Generator) -> Iterator[Tensor]:
 
 
 def _hash_masks(keys: Tensor, dropped: Tensor, masks: Tensor) -> None:
-    """As `pi3nn_masks` of kernel.cpp: a hashed word decides on two places, half a mask apart."""
+    """As `pi3nn_masks` of kernel.cpp: a hashed word decides on two units, half a mask apart."""
     count = masks[0].numel()
     half = -(-count // 2)
     word = torch.arange(half, device=keys.device) * 0x9E3779B1

@@ -1,30 +1,24 @@
 """A training under way: the steps of a stack of members, each of which ends on its own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from pi3nn.engine.batches import (
-    Batch,
-    FullBatch,
-    MiniBatches,
-    Rows,
-    Stream,
-    generator,
-    uniform_numbers,
-)
+from pi3nn.engine.batches import Batch, FullBatch, MiniBatches, TrainingRows
 from pi3nn.engine.dropout import Dropout
 from pi3nn.engine.losses import Info, Loss
-from pi3nn.engine.native import Ahead, FusedLoss, Given
-from pi3nn.engine.nets import StackedMLP, with_column
-from pi3nn.engine.optim import Descent, Recipe, per_member
+from pi3nn.engine.native import FusedLoss, NextSteps, StepRows
+from pi3nn.engine.nets import StackedMLP
+from pi3nn.engine.optim import Descent, per_member
+from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.streams import Stream, generator, uniform_numbers
 
 MOST_STEPS, UNSEEN_FLOPS = 64, 10**9
 """At most so many steps, and operations (some 15 ms), go by before Ctrl-C and progress are looked at."""
 
-Column = Callable[[Info], Tensor]
+LastInput = Callable[[Info], Tensor]
 """The last input of every row, `(M, K, B)` or what broadcasts to it; all rows are passed K times. It
 is made of `info.uniform` and constants only."""
 
@@ -36,14 +30,10 @@ class Outcome:
     loss: Tensor
     """`(M,)`: the last loss, L1 and L2 included, measured before the last update; the lowest one
     where the best weights were restored."""
-    steps: list[int]
-    """Updates made."""
     diverged: list[int]
     """The step (from 0) whose loss or update was not finite, or -1."""
     reasons: list[str]
     """Why the member was frozen, or an empty string."""
-    state: dict[str, Tensor] = field(default_factory=dict)
-    """`Info.state` as each member left it."""
 
 
 class Loop:
@@ -52,19 +42,18 @@ class Loop:
     def __init__(
         self,
         net: StackedMLP,
-        rows: Rows,
+        rows: TrainingRows,
         loss: Loss,
         recipe: Recipe,
         roots: Sequence[int],
-        validation: Rows | None,
-        column: Column | None,
+        last_input: LastInput | None,
         uniforms: int,
         state: Mapping[str, Tensor],
     ) -> None:
-        self.net, self.loss, self.recipe, self.column = net, loss, recipe, column
+        self.net, self.loss, self.recipe, self.last_input = net, loss, recipe, last_input
         self.fused: FusedLoss | None = getattr(loss, "fused", None) if net.kernel else None
         # Only the kernel treats a lone member like one of many.
-        self.fewest = 1 if self.fused and validation is None else 2
+        self.fewest = 1 if self.fused else 2
         self.slots = slots = list(range(net.members)) if net.members >= self.fewest else [0, 0]
         self.alive = [True] * len(slots)
         self.work = net.select(slots)
@@ -73,10 +62,8 @@ class Loop:
         self.value = torch.full_like(self.work.flat[:, 0], torch.nan)
         self.outcome = Outcome(
             loss=torch.full_like(net.flat[:, 0], torch.nan),
-            steps=[0] * net.members,
             diverged=[-1] * net.members,
             reasons=[""] * net.members,
-            state={key: value.clone() for key, value in state.items()},
         )
         seeds = [roots[member] for member in slots]
         self.feed: FullBatch | MiniBatches = (
@@ -90,12 +77,7 @@ class Loop:
         self.total = sum(dict(zip(slots, self.limits, strict=True)).values())
         self.descent = Descent(recipe, net, slots, self.feed.steps_per_epoch)
         self.dropout = self._dropout(seeds)
-        self.uniform = self._uniform(seeds, uniforms, "uniforms", self.feed.rows)
-        self.held = FullBatch(validation, slots) if validation else None
-        if self.held:
-            # The same numbers at every check, so that checks differ by the weights alone.
-            draws = self._uniform(seeds, uniforms, "validation", self.held.rows)
-            self.held_uniform = draws.next() if draws else None
+        self.uniform = self._uniform(seeds, uniforms)
         self.best = torch.full_like(self.value, torch.inf)
         self.waited = torch.zeros_like(self.value)
         self.best_flat = self.work.flat.clone() if recipe.stop_from is not None else self.work.flat
@@ -108,7 +90,7 @@ class Loop:
         if epochs is not None:
             return [epochs * k for k in steps_per_epoch]
         assert steps is not None
-        return [steps if isinstance(steps, int) else int(steps[m]) for m in self.slots]
+        return [steps] * len(steps_per_epoch)
 
     def _dropout(self, seeds: Sequence[int]) -> Dropout | None:
         rates = per_member(self.recipe.dropout, self.net, self.slots).flatten().tolist()
@@ -117,14 +99,12 @@ class Loop:
         shape = (self.net.shape.layers, self.feed.rows, self.net.shape.hidden)
         return Dropout(rates, shape, _streams(seeds, "dropout"), self.net.flat, self.work.kernel)
 
-    def _uniform(
-        self, seeds: Sequence[int], columns: int, purpose: str, rows: int
-    ) -> Stream | None:
+    def _uniform(self, seeds: Sequence[int], columns: int) -> Stream | None:
         if columns == 0:
             return None
         sources = [
-            uniform_numbers(source, (rows, columns), self.net.flat.dtype)
-            for source in _streams(seeds, purpose)
+            uniform_numbers(source, (self.feed.rows, columns), self.net.flat.dtype)
+            for source in _streams(seeds, "uniforms")
         ]
         return Stream(sources, self.net.flat.device)
 
@@ -134,18 +114,17 @@ class Loop:
         """One update of every member, or as many as the kernel can make without being watched."""
         most = self._in_a_row()
         if self.fused and most > 1:
-            self._follow(self.fused, most)
+            self._make_steps(self.fused, most)
             return
-        before = dict(self.state)
         value = self._gradient()
         with torch.no_grad():
             self.value, update, sound = self.descent.update(self.work, value, self.t)
-            self._conclude(update, sound, before)
+            self._conclude(update, sound)
 
-    def _conclude(self, update: Tensor, sound: bool, before: Mapping[str, Tensor]) -> None:
+    def _conclude(self, update: Tensor, sound: bool) -> None:
         """Make an update, except of members for which it is not `sound`."""
         if not sound:
-            self._freeze(update, before)
+            self._freeze(update)
         self._watch()
         self.work.flat.sub_(update)
         self.t += 1
@@ -159,19 +138,19 @@ class Loop:
         unwatched = self.limits if start is None else [*self.limits, start]
         return min(self.longest, self.descent.in_a_row(self.t), min(unwatched) - self.t)
 
-    def _follow(self, fused: FusedLoss, most: int) -> None:
+    def _make_steps(self, fused: FusedLoss, most: int) -> None:
         """Up to `most` steps in one call of the kernel."""
         batch, steps = self.feed.ahead(most)
         x, y, weights = batch.source
-        ahead = self._ahead(steps, y if batch.index is None else batch.index)
-        steps = len(ahead.factors)
+        following = self._next_steps(steps, y if batch.index is None else batch.index)
+        steps = len(following.factors)
         if fused.moves:
             self.state[fused.state[0]] = self.state[fused.state[0]].clone()
         mask = self.dropout.masks[:, 0] if self.dropout else None
-        column = None if ahead.column is None else ahead.column[0]
-        given = Given(x, batch.index, mask, column, self.feed.used)
-        made, self.value, moved, update = self.descent.follow(
-            self.work, fused, (given, y, weights), ahead, self.state, self.t
+        column = None if following.column is None else following.column[0]
+        rows = StepRows(x, batch.index, mask, column, self.feed.used)
+        made, self.value, moved, update = self.descent.make_steps(
+            self.work, fused, (rows, y, weights), following, self.state, self.t
         )
         self.t += made
         for part in (self.feed, self.uniform, self.dropout):
@@ -180,26 +159,25 @@ class Loop:
         if made == steps:
             self._finish()
             return
-        before = dict(self.state)
         if fused.moves:
             self.state[fused.state[0]] = moved
-        self._conclude(update, False, before)
+        self._conclude(update, False)
 
-    def _ahead(self, most: int, rows: Tensor) -> Ahead:
+    def _next_steps(self, most: int, rows: Tensor) -> NextSteps:
         """What comes with the next steps, up to `most`, for `rows (M, B)` of each."""
         uniform = self.uniform.ahead(most) if self.uniform else None
         keys = self.dropout.ahead(most) if self.dropout else None
         steps = min([most, *(len(draws) for draws in (uniform, keys) if draws is not None)])
         uniform = None if uniform is None else uniform[:steps]
         column = None
-        if self.column:
-            # Steps as if they were members: a column is made of the uniform numbers of its row.
+        if self.last_input:
+            # Steps as if they were members: a last input is made of the numbers of its row.
             flat = None if uniform is None else uniform.flatten(0, 1)
-            of_all = self.column(Info(self.t, self.value, flat, self.state))
+            of_all = self.last_input(Info(self.t, self.value, flat, self.state))
             members, height = rows.shape
             of_all = of_all.expand(steps * members, -1, height)
             column = of_all.view(steps, members, -1, height)
-        return Ahead(
+        return NextSteps(
             self.descent.factors(self.t, steps),
             uniform,
             column,
@@ -235,13 +213,11 @@ class Loop:
         work, (x, y, weights) = self.work, batch.source
         assert work.kernel is not None
         mask = masks[0].contiguous() if masks else None
-        column = None
-        if self.column:
-            seen = y if batch.index is None else batch.index
-            column = self._column(Info(self.t, self.value, uniform, self.state), seen)
-        given = Given(x, batch.index, mask, column, self.feed.used)
-        loss, moved = work.kernel.learn(
-            fused, work.flat, given, y, weights, work.grad, uniform, self.state
+        info = Info(self.t, self.value, uniform, self.state)
+        column = self._column(info, y if batch.index is None else batch.index)
+        rows = StepRows(x, batch.index, mask, column, self.feed.used)
+        loss, moved = work.kernel.loss_and_gradient(
+            fused, work.flat, rows, y, weights, work.grad, uniform, self.state
         )
         if fused.moves:
             self.state[fused.state[0]] = moved
@@ -249,11 +225,11 @@ class Loop:
 
     def _column(self, info: Info, rows: Tensor) -> Tensor | None:
         """The last input of `rows (M, B)`, as `(M, K, B)`."""
-        if self.column is None:
+        if self.last_input is None:
             return None
-        return self.column(info).expand(rows.shape[0], -1, rows.shape[1])
+        return self.last_input(info).expand(rows.shape[0], -1, rows.shape[1])
 
-    def _freeze(self, update: Tensor, before: Mapping[str, Tensor]) -> None:
+    def _freeze(self, update: Tensor) -> None:
         """End members whose update must not be made."""
         finite, good = self.value.isfinite(), self.descent.sound(self.value, update)
         for i in (~good).nonzero().flatten().tolist():
@@ -261,33 +237,23 @@ class Loop:
                 reason = "loss" if not finite[i] else "update"
                 if finite[i] and not self.work.grad[i].isfinite().all():
                     reason = "gradient"
-                self._end(i, self.work.flat, self.value, before)
+                self._end(i, self.work.flat, self.value)
                 self.outcome.diverged[self.slots[i]] = self.t
                 self.outcome.reasons[self.slots[i]] = f"{reason} not finite"
 
     def _watch(self) -> None:
         """Keep the best weights; end members that have not improved for too long."""
-        start, every = self.recipe.stop_from, self.recipe.check_every
-        if start is None or self.t < start or (self.t - start) % every:
+        if self.recipe.stop_from is None or self.t < self.recipe.stop_from:
             return
-        score = self._held_loss() if self.held else self.value
-        better = score < self.best
-        self.best = torch.where(better, score, self.best)
+        better = self.value < self.best
+        self.best = torch.where(better, self.value, self.best)
         self.waited = torch.where(better, 0, self.waited + 1)
         torch.where(better.unsqueeze(1), self.work.flat, self.best_flat, out=self.best_flat)
         late = self.waited >= self.recipe.patience
         if bool(late.any()):
             for i in late.nonzero().flatten().tolist():
                 if self.alive[i]:
-                    self._end(i, self.best_flat, self.best, self.state)
-
-    def _held_loss(self) -> Tensor:
-        assert self.held is not None
-        batch = self.held.next()
-        info = Info(self.t, batch.count, self.held_uniform, dict(self.state))
-        column = self._column(info, batch.y)
-        outputs = self.work(batch.x if column is None else with_column(batch.x, column))
-        return self.loss(outputs, batch.y, batch.weights, info)
+                    self._end(i, self.best_flat, self.best)
 
     # Ends ---------------------------------------------------------------------------------------
 
@@ -300,7 +266,7 @@ class Loop:
                     flat, value = (
                         (self.best_flat, self.best) if watched else (self.work.flat, self.value)
                     )
-                    self._end(i, flat, value, self.state)
+                    self._end(i, flat, value)
         if all(self.alive):
             return
         kept = [i for i, alive in enumerate(self.alive) if alive]
@@ -310,14 +276,11 @@ class Loop:
         if 0 < len(kept) < len(self.slots):
             self._select(kept)
 
-    def _end(self, i: int, flat: Tensor, value: Tensor, state: Mapping[str, Tensor]) -> None:
+    def _end(self, i: int, flat: Tensor, value: Tensor) -> None:
         member = self.slots[i]
         self.alive[i] = False
         self.net.flat[member] = flat[i]
         self.outcome.loss[member] = value[i]
-        self.outcome.steps[member] = self.t
-        for key, values in state.items():
-            self.outcome.state[key][member] = values[i]
 
     def _select(self, kept: list[int]) -> None:
         self.slots = [self.slots[i] for i in kept]
@@ -329,17 +292,9 @@ class Loop:
             values[kept] for values in (self.value, self.best, self.waited)
         )
         self.best_flat = self.best_flat[kept]
-        for part in (
-            self.feed,
-            self.descent,
-            self.dropout,
-            self.uniform,
-            self.held,
-        ):
+        for part in (self.feed, self.descent, self.dropout, self.uniform):
             if part is not None:
                 part.select(kept)
-        if self.held and self.held_uniform is not None:
-            self.held_uniform = self.held_uniform[kept]
 
     # Progress -----------------------------------------------------------------------------------
 
@@ -349,8 +304,8 @@ class Loop:
 
     def done(self) -> float:
         """Share of the steps done; those spared by an early end count as done."""
-        left = {m: k for m, k, on in zip(self.slots, self.limits, self.alive, strict=True) if on}
-        return 1 - sum(limit - self.t for limit in left.values()) / self.total
+        limits = {m: k for m, k, on in zip(self.slots, self.limits, self.alive, strict=True) if on}
+        return 1 - sum(limit - self.t for limit in limits.values()) / self.total
 
     def mean_loss(self) -> float:
         """Mean of the last losses of the members still in training."""

@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
-from pi3nn.engine.batches import Rows, generator
+from pi3nn.engine.batches import TrainingRows
+from pi3nn.engine.init import Init, LayerInit, initialise
 from pi3nn.engine.losses import MeanSquare
-from pi3nn.engine.nets import Init, LayerInit, Shape, StackedMLP, initialise
-from pi3nn.engine.training import Recipe, train
+from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.streams import generator
+from pi3nn.engine.training import train
 from pi3nn.errors import UserError
 
 
@@ -101,7 +104,7 @@ def fit(x: Tensor, y: Tensor, seeds: Sequence[int], settings: Settings) -> Stack
         batch=settings.batch,
         penalised=(),
     )
-    rows = Rows(x.expand(len(seeds), -1, -1), y.expand(len(seeds), -1))
+    rows = TrainingRows(x.expand(len(seeds), -1, -1), y.expand(len(seeds), -1))
     outcome = train(
         net, rows, MeanSquare(), recipe, [generator(s, "batches/encoder") for s in seeds]
     )
@@ -144,16 +147,16 @@ def encode(
     net = fit(
         tensors["train"][0], torch.from_numpy(target.astype(np.float32)).to(device), seeds, settings
     )
-    said = {
+    outputs = {
         name: net.predict(x.expand(len(seeds), -1, -1))[..., 1:].double().cpu().numpy()
         for name, x in tensors.items()
     }
     weights = {f"encoder.{name}": values.cpu().numpy() for name, values in net.state().items()}
     encoded = []
     for m in range(len(seeds)):
-        mean, std = said["train"][m].mean(axis=0), said["train"][m].std(axis=0)
+        mean, std = outputs["train"][m].mean(axis=0), outputs["train"][m].std(axis=0)
         features = {
-            name: (values[m] - mean) / np.where(std > 0, std, 1) for name, values in said.items()
+            name: (values[m] - mean) / np.where(std > 0, std, 1) for name, values in outputs.items()
         }
         encoded.append(Encoded(features, {name: values[m] for name, values in weights.items()}))
     return encoded

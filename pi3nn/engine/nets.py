@@ -10,16 +10,15 @@ has at least two members (a lone one with one output takes another matrix produc
 both by itself, and so does `pi3nn.engine.training.train`. The engine `pi3nn.engine.native` needs neither.
 """
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from pi3nn.engine.native import Fused, Given, kernel_for
+from pi3nn.engine.native import StepRows, kernel_for
+from pi3nn.engine.threads import one_thread
 
 ROW_BLOCK = 32
 """Rows of a step, and columns of the parameter buffer, come in multiples of this."""
@@ -52,25 +51,14 @@ def take_rows(values: Tensor, index: Tensor) -> Tensor:
         return values.gather(1, index)
     members, height = values.shape[:2]
     first = torch.arange(0, members * height, height, device=index.device)
-    places = (index + first.unsqueeze(1)).flatten()
-    return values.flatten(0, 1).index_select(0, places).view(*index.shape, *values.shape[2:])
+    numbers = (index + first.unsqueeze(1)).flatten()
+    return values.flatten(0, 1).index_select(0, numbers).view(*index.shape, *values.shape[2:])
 
 
 def with_column(x: Tensor, column: Tensor) -> Tensor:
     """`x (M, B, D)` K times over, each with its entry of `column (M, K, B)`: `(M, K B, D + 1)`."""
     last = column.expand(x.shape[0], -1, x.shape[1]).flatten(1).unsqueeze(-1)
     return torch.cat([x.repeat(1, column.shape[1], 1), last], dim=-1)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Run torch on one thread: more would cut tensors at places that depend on the stack."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True)
@@ -116,11 +104,6 @@ class Shape:
         return padded(max(part.stop for part in self.slices.values()))
 
 
-def engine_for(shape: Shape, device: str, engine: str) -> str:
-    """Who computes networks of this shape when `engine` (auto | native | torch) is asked for."""
-    return "native" if kernel_for(shape, torch.float32, device, engine) else "torch"
-
-
 class StackedMLP:
     """`M` perceptrons of one shape.
 
@@ -129,7 +112,7 @@ class StackedMLP:
     flat : Tensor (M, P)
         All parameters; the last few columns may be padding and stay zero.
     grad : Tensor (M, P)
-        Where `backward` leaves the gradient.
+        Where `gradient` leaves its result.
     parameters : dict of Tensor
         Leaves that are views of `flat`: `<layer>.weight (M, in, out)`, `<layer>.bias (M, 1, out)`.
     kernel : Kernel or None
@@ -168,15 +151,12 @@ class StackedMLP:
     def forward(self, x: Tensor, masks: Sequence[Tensor] | None = None) -> Tensor:
         """Outputs `(M, B, O)` for `x (M, B, D)`; `masks` multiply the hidden activations.
 
-        There is one mask `(M, B, hidden)` per hidden layer, scaled already (dropout).
+        There is one mask `(M, B, hidden)` per hidden layer, scaled already (dropout). The native
+        engine's outputs have no history for autograd: gradients are what `gradient` is for.
         """
-        if self.kernel and not x.requires_grad:
+        if self.kernel:
             mask = masks[0].contiguous() if masks else None
-            leaves = self.parameters.values()
-            outputs: Tensor = Fused.apply(  # type: ignore[no-untyped-call]
-                self.kernel, self.flat, x.contiguous(), mask, *leaves
-            )
-            return outputs
+            return self.kernel.forward(self.flat, StepRows(x.contiguous(), masks=mask))
         h = x
         for name in self.shape.sizes:
             h = torch.baddbmm(self.parameters[f"{name}.bias"], h, self.parameters[f"{name}.weight"])
@@ -188,13 +168,6 @@ class StackedMLP:
 
     __call__ = forward
 
-    def backward(self, loss: Tensor) -> None:
-        """Fill `grad` with the gradient of each member's own entry of `loss (M,)`."""
-        leaves = list(self.parameters.values())
-        gradients = torch.autograd.grad(loss, leaves, torch.ones_like(loss))
-        used = self.slices["out.bias"].stop
-        torch.cat([g.flatten(1) for g in gradients], dim=1, out=self.grad[:, :used])
-
     def gradient(
         self,
         x: Tensor,
@@ -205,21 +178,24 @@ class StackedMLP:
     ) -> Tensor:
         """Fill `grad` with the gradient of `loss`, from outputs `(M, B, O)` to `(M,)`; its values.
 
-        What `forward`, `loss` and `backward` do one after the other, with less around it. With
-        `index (M, B)` the rows of a step are gathered from `x (M, N, D)`; with a column, they are
-        joined to it as by `with_column`.
+        Each member's gradient is that of its own entry of the loss. With `index (M, B)` the rows of
+        a step are gathered from `x (M, N, D)`; with a column, they are joined to it as by
+        `with_column`.
         """
         if self.kernel is None:
             rows = x if index is None else take_rows(x, index)
             rows = rows if column is None else with_column(rows, column)
             values = loss(self.forward(rows, masks))
-            self.backward(values)
+            leaves = list(self.parameters.values())
+            gradients = torch.autograd.grad(values, leaves, torch.ones_like(values))
+            used = self.slices["out.bias"].stop
+            torch.cat([g.flatten(1) for g in gradients], dim=1, out=self.grad[:, :used])
             return values.detach()
-        given = Given(x, index, masks[0].contiguous() if masks else None, column)
-        outputs = self.kernel.forward(self.flat, given).requires_grad_()
+        rows_of_step = StepRows(x, index, masks[0].contiguous() if masks else None, column)
+        outputs = self.kernel.forward(self.flat, rows_of_step).requires_grad_()
         values = loss(outputs)
         (slope,) = torch.autograd.grad(values, outputs, torch.ones_like(values))
-        self.kernel.backward(self.flat, given, slope, self.grad)
+        self.kernel.backward(self.flat, rows_of_step, slope, self.grad)
         return values.detach()
 
     def predict(self, x: Tensor, head: Callable[[Tensor], Tensor] | None = None) -> Tensor:
@@ -269,80 +245,3 @@ class StackedMLP:
         for key, columns in net.slices.items():
             net.flat[:, columns] = state[key].flatten(1)
         return net
-
-
-@dataclass(frozen=True)
-class LayerInit:
-    """How the kernel and the bias of one layer start.
-
-    `torch` is what `torch.nn.Linear` draws, `glorot` is Glorot's uniform kernel with a constant
-    bias, `normal` is N(mean, std^2) with a constant bias.
-    """
-
-    scheme: Literal["torch", "glorot", "normal"] = "torch"
-    mean: Number = 0.0
-    std: Number = 1.0
-    bias: Number = 0.0
-
-    def __post_init__(self) -> None:
-        if self.scheme not in ("torch", "glorot", "normal"):
-            raise ValueError(f"scheme must be torch, glorot or normal, not {self.scheme!r}")
-
-
-@dataclass(frozen=True)
-class Init:
-    """How a network starts: one rule for every layer, exceptions by layer name, output biases."""
-
-    default: LayerInit = field(default_factory=LayerInit)
-    layers: Mapping[str, LayerInit] = field(default_factory=dict)
-    output_bias: Sequence[float] | Tensor | None = None
-    """Constants for the output biases, `(O,)` or `(M, O)`, set after all draws."""
-
-
-def initialise(net: StackedMLP, init: Init, generators: Sequence[torch.Generator]) -> None:
-    """Draw every member's parameters from its own generator (CPU), in place.
-
-    Layers are drawn in the order in which they are applied, the kernel before the bias, kernels in
-    the `(out, in)` layout of `torch.nn.Linear`.
-    """
-    unknown = set(init.layers) - set(net.shape.sizes)
-    if unknown:
-        raise ValueError(f"no layer named {sorted(unknown)} in {list(net.shape.sizes)}")
-    if len(generators) != net.members:
-        raise ValueError(f"{len(generators)} generators for {net.members} members")
-    for member, generator in enumerate(generators):
-        for name, (fan_in, fan_out) in net.shape.sizes.items():
-            rule = init.layers.get(name, init.default)
-            weight, bias = _draw(rule, member, fan_in, fan_out, net.flat.dtype, generator)
-            net.flat[member, net.slices[f"{name}.weight"]] = weight.T.flatten().to(net.flat.device)
-            net.flat[member, net.slices[f"{name}.bias"]] = bias.to(net.flat.device)
-    if init.output_bias is not None:
-        net.flat[:, net.slices["out.bias"]] = torch.as_tensor(init.output_bias).to(net.flat)
-
-
-def _draw(
-    rule: LayerInit,
-    member: int,
-    fan_in: int,
-    fan_out: int,
-    dtype: torch.dtype,
-    generator: torch.Generator,
-) -> tuple[Tensor, Tensor]:
-    weight = torch.empty(fan_out, fan_in, dtype=dtype)
-    bias = torch.full((fan_out,), _of_member(rule.bias, member), dtype=dtype)
-    if rule.scheme == "normal":
-        mean, std = _of_member(rule.mean, member), _of_member(rule.std, member)
-        weight.normal_(mean, std, generator=generator)
-    elif rule.scheme == "glorot":
-        bound = math.sqrt(6 / (fan_in + fan_out))
-        weight.uniform_(-bound, bound, generator=generator)
-    else:
-        # torch.nn.Linear goes by way of Kaiming's rule with a = sqrt(5); the same roundings.
-        bound = math.sqrt(3) * (math.sqrt(2 / (1 + math.sqrt(5) ** 2)) / math.sqrt(fan_in))
-        weight.uniform_(-bound, bound, generator=generator)
-        bias.uniform_(-1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in), generator=generator)
-    return weight, bias
-
-
-def _of_member(value: Number, member: int) -> float:
-    return float(value[member]) if isinstance(value, Tensor) else value

@@ -1,70 +1,16 @@
-"""How to train: the recipe, and its optimiser, schedule and penalties over the buffer `(M, P)`."""
+"""What a recipe does to the buffer `(M, P)`: optimiser, schedule and penalties."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from pi3nn.engine.batches import Rule
-from pi3nn.engine.native import Ahead, FusedLoss, Given, Step
+from pi3nn.engine.native import FusedLoss, NextSteps, Step, StepRows
 from pi3nn.engine.nets import Number, StackedMLP
+from pi3nn.engine.recipe import Recipe
 
 TABLE_STEPS = 256
 """Step sizes are tabulated this far ahead; a multiple of 32, so that no member's row has a tail."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How to train. A `Number` may differ between members: a float, or a tensor `(M,)`."""
-
-    learning_rate: Number
-    steps: int | Sequence[int] | None = None
-    """Optimiser steps, of all members or of each. Either this or `epochs`."""
-    epochs: int | None = None
-    """Passes over the rows; with `batching="draw"`, ceil(rows / batch) steps each."""
-    optimiser: Literal["adam", "sgd"] = "adam"
-    betas: tuple[float, float] = (0.9, 0.999)
-    eps: float = 1e-8
-    batch: int | None = None
-    """Rows per step; None is all of them."""
-    batching: Rule = "epoch"
-    """See `pi3nn.engine.batches.batch_indices`."""
-    decay: Number = 1.0
-    """The learning rate of step t (from 0) is `learning_rate * decay ** (t / decay_steps)`."""
-    decay_steps: Number = 1.0
-    decay_unit: Literal["step", "epoch"] = "step"
-    """Whether t counts steps or completed epochs."""
-    l1: Number = 0.0
-    l2: Number = 0.0
-    penalised: tuple[str, ...] = ("hidden0",)
-    """Layers whose kernels `l1` and `l2` are for."""
-    weight_decay: Number = 0.0
-    """Added to the gradient as `weight_decay * parameter`, on every parameter."""
-    dropout: Number = 0.0
-    """Share of hidden activations set to zero; the others are scaled up."""
-    stop_from: int | None = None
-    """First step at which the loss is watched; None never stops early."""
-    patience: int = 1
-    """Stop after so many checks in a row without a new lowest loss, and go back to the best."""
-    check_every: int = 1
-    """Steps between checks."""
-
-    def __post_init__(self) -> None:
-        if (self.steps is None) == (self.epochs is None):
-            raise ValueError("give either steps or epochs")
-        for name, allowed in (
-            ("optimiser", ("adam", "sgd")),
-            ("batching", ("epoch", "round", "draw")),
-            ("decay_unit", ("step", "epoch")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} is one of {allowed}, not {getattr(self, name)!r}")
-        for name in ("batch", "patience", "check_every"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
 
 
 def per_member(value: Number, net: StackedMLP, slots: Sequence[int]) -> Tensor:
@@ -136,11 +82,11 @@ class SGD:
 class Adam:
     """Adam with bias correction, `eps` added to the corrected root as in `torch.optim.Adam`."""
 
-    def __init__(
-        self, schedule: Schedule, like: Tensor, betas: tuple[float, float], eps: float
-    ) -> None:
+    betas = (0.9, 0.999)
+
+    def __init__(self, schedule: Schedule, like: Tensor, eps: float) -> None:
         self.schedule = schedule
-        self.betas, self._eps = betas, eps
+        self._eps = eps
         self.moments = torch.zeros_like(like), torch.zeros_like(like)
         self.buffer = torch.empty_like(like)
 
@@ -185,7 +131,7 @@ def make_optimiser(
     like = net.flat[list(slots)]
     if recipe.optimiser == "sgd":
         return SGD(schedule, like)
-    return Adam(schedule, like, recipe.betas, recipe.eps)
+    return Adam(schedule, like, recipe.eps)
 
 
 class Penalties:
@@ -257,19 +203,19 @@ class Descent:
         bad = net.kernel.optimise(self._at(net, step), loss)
         return loss, self._optimiser.buffer, bad == 0
 
-    def follow(
+    def make_steps(
         self,
         net: StackedMLP,
         fused: FusedLoss,
-        batch: tuple[Given, Tensor, Tensor],
-        ahead: Ahead,
+        batch: tuple[StepRows, Tensor, Tensor],
+        following: NextSteps,
         state: Mapping[str, Tensor],
         step: int,
     ) -> tuple[int, Tensor, Tensor, Tensor]:
-        """Make several steps in a row; what `Kernel.follow` returns, and the last update."""
+        """Make several steps in a row; what `Kernel.make_steps` returns, and the last update."""
         assert net.kernel is not None
-        done = net.kernel.follow(fused, *batch, self._at(net, step), ahead, state)
-        return *done, self._optimiser.buffer
+        made = net.kernel.make_steps(fused, *batch, self._at(net, step), following, state)
+        return *made, self._optimiser.buffer
 
     def factors(self, step: int, steps: int) -> Tensor:
         """Those of the optimiser for the steps from `step` on: `(steps, 2)`, in float64."""

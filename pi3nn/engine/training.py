@@ -6,21 +6,18 @@ trained as two copies (see `pi3nn.engine.nets`). Hence members that have finishe
 taken out of the computation at once.
 """
 
-import ctypes
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from pi3nn.engine.batches import Rows
-from pi3nn.engine.loop import Column, Loop, Outcome
+from pi3nn.engine.batches import TrainingRows
+from pi3nn.engine.loop import LastInput, Loop, Outcome
 from pi3nn.engine.losses import Loss
-from pi3nn.engine.nets import Shape, StackedMLP, one_thread, padded
-from pi3nn.engine.optim import Recipe
-
-__all__ = ["Column", "Outcome", "Recipe", "Rows", "stack_width", "train"]
+from pi3nn.engine.nets import Shape, StackedMLP, padded
+from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.threads import keep_freed_memory, one_thread
 
 PROGRESS_SECONDS = 0.3
 """Time between two calls of `on_progress`."""
@@ -35,22 +32,21 @@ LONG_STEP = 3 * 10**8
 """Operations (some 5 ms) of a step beside which the cost of Python is nothing. A stack that takes
 longer only makes its members wait for each other, and more is lost when it is killed."""
 
-Progress = Callable[[float, float], None]
+OnProgress = Callable[[float, float], None]
 """Called with the share of steps done and the mean loss."""
 
 
 def train(
     net: StackedMLP,
-    rows: Rows,
+    rows: TrainingRows,
     loss: Loss,
     recipe: Recipe,
     generators: Sequence[torch.Generator],
     *,
-    validation: Rows | None = None,
-    column: Column | None = None,
+    last_input: LastInput | None = None,
     uniforms: int = 0,
     state: Mapping[str, Tensor] | None = None,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Outcome:
     """Train every member of a stack, in place.
 
@@ -61,9 +57,7 @@ def train(
     generators : sequence of M torch.Generator
         One per member. Exactly one number is taken from each; the streams of batches, dropout masks
         and uniform numbers are derived from it.
-    validation : Rows, optional
-        Rows whose loss early stopping watches instead of the training loss with its penalties.
-    column : callable, optional
+    last_input : callable, optional
         Called at each step for one more input, the last; may use `info.uniform`.
     uniforms : int
         Columns of `info.uniform`.
@@ -75,13 +69,11 @@ def train(
     A member whose loss, gradient or update is not finite is frozen with the weights from before
     that update. At the end of its steps a member that was watched gets its best weights.
     """
-    _check(net, rows, recipe, generators)
-    if validation is not None:
-        _check(net, validation, recipe, generators)
-    _keep_freed_memory()
+    _check(net, rows, generators)
+    keep_freed_memory()
     with one_thread():
         roots = [int(torch.randint(2**63 - 1, (1,), generator=g)) for g in generators]
-        run = Loop(net, rows, loss, recipe, roots, validation, column, uniforms, state or {})
+        run = Loop(net, rows, loss, recipe, roots, last_input, uniforms, state or {})
         shown = time.monotonic()
         while run.running:
             run.advance()
@@ -93,12 +85,8 @@ def train(
     return run.outcome
 
 
-def _check(
-    net: StackedMLP, rows: Rows, recipe: Recipe, generators: Sequence[torch.Generator]
-) -> None:
+def _check(net: StackedMLP, rows: TrainingRows, generators: Sequence[torch.Generator]) -> None:
     counts = {"generators": len(generators), "row sets": rows.x.shape[0]}
-    if recipe.steps is not None and not isinstance(recipe.steps, int):
-        counts["numbers of steps"] = len(recipe.steps)
     for what, count in counts.items():
         if count != net.members:
             raise ValueError(f"{count} {what} for {net.members} members")
@@ -106,24 +94,17 @@ def _check(
         raise ValueError(f"rows of {rows.x.dtype}, {rows.y.dtype} for a {net.flat.dtype} network")
 
 
-def _keep_freed_memory() -> None:
-    """Have glibc reuse freed memory: fresh pages at each step cost a fifth of the time."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:
-        trim_threshold, mmap_threshold = -1, -3
-        mallopt(trim_threshold, 256 << 20)
-        mallopt(mmap_threshold, 32 << 20)
-
-
-def stack_width(shape: Shape, rows: int, engine: str = "auto") -> int:
+def stack_width(shape: Shape, rows: int, engine: str) -> int:
     """How many members to train in one stack, a matter of speed only.
 
     As many as keep one step of `rows` rows within the cache: parameters with their moments, and the
     activations in PyTorch; with the native engine, which has none, what a loss in PyTorch makes.
     Fewer where that is a `LONG_STEP`. At least 2, since a lone member may have to be trained as two.
+    `engine` is the one that computes, see `pi3nn.engine.native.engine_for`.
     """
-    fused = StackedMLP(shape, 0, engine=engine).kernel is not None
+    if engine not in ("native", "torch"):
+        raise ValueError(f"the engine is native or torch, not {engine!r}")
     of_loss, of_net = 20, shape.inputs + 2 * shape.hidden * shape.layers + 2 * shape.outputs
-    numbers = padded(rows) * (of_loss if fused else of_net) + 5 * shape.columns
+    numbers = padded(rows) * (of_loss if engine == "native" else of_net) + 5 * shape.columns
     short = LONG_STEP // (6 * padded(rows) * shape.columns)
     return max(2, min(CACHE_BYTES // (4 * numbers), short))

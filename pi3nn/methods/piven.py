@@ -29,8 +29,8 @@ class Settings(qd.Settings):
 @dataclass
 class PIVENFit(NetFit):
     def outputs(self, x: Tensor) -> dict[str, Tensor]:
-        said = self.net.predict(x, lambda z: torch.cat([_point(z).unsqueeze(-1), z], dim=-1))
-        point, upper, lower, _ = said.unbind(-1)
+        outputs = self.net.predict(x, lambda z: torch.cat([_point(z).unsqueeze(-1), z], dim=-1))
+        point, upper, lower, _ = outputs.unbind(-1)
         return {"point": point, "lower": lower, "upper": upper}
 
 

@@ -16,10 +16,15 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
+from pi3nn.engine.init import Init, LayerInit
 from pi3nn.engine.losses import Info, KnownLoss
 from pi3nn.engine.native import FusedLoss
-from pi3nn.engine.nets import Init, LayerInit
-from pi3nn.methods.shared.contract import Stack, more_than_zero, not_negative, one_of
+from pi3nn.methods.shared.contract import (
+    Stack,
+    require_not_negative,
+    require_one_of,
+    require_positive,
+)
 from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, failures, recipe
 
 
@@ -60,10 +65,10 @@ class QD(BoundsMethod):
 
     def check(self, settings: Any) -> None:
         super().check(settings)
-        one_of(settings, "penalty", "sqrt_n", "qd_paper")
-        one_of(settings, "decay_unit", "step", "epoch")
-        more_than_zero(settings, "soften", "decay", "decay_steps")
-        not_negative(settings, "sigma_in", "lambda_in")
+        require_one_of(settings, "penalty", "sqrt_n", "qd_paper")
+        require_one_of(settings, "decay_unit", "step", "epoch")
+        require_positive(settings, "soften", "decay", "decay_steps")
+        require_not_negative(settings, "sigma_in", "lambda_in")
 
     def fit(self, stack: Stack) -> NetFit:
         settings, gamma = stack.common, stack.gamma
@@ -76,8 +81,8 @@ class QD(BoundsMethod):
             state={name: stack.tensor(name) for name in ("lambda_in", "soften")},
         )
         fitted = self.Fit(net)
-        said = fitted.outputs(stack.x)
-        fitted.failures = failures(outcome, stack.y, said["lower"], said["upper"])
+        outputs = fitted.outputs(stack.x)
+        fitted.failures = failures(outcome, stack.y, outputs["lower"], outputs["upper"])
         return fitted
 
     def loss(

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pi3nn.data.base import Rows
-from pi3nn.methods.shared.contract import Fitted, Progress, Stack
+from pi3nn.engine.training import OnProgress
+from pi3nn.methods.shared.contract import Fitted, Stack
 
 Outputs = dict[str, dict[str, NDArray[np.float32]]]
 """By evaluation set and name, ``(M, N)``: what the networks said, and the targets ``y``."""
@@ -36,7 +37,7 @@ def stack(
     gamma: float | None,
     engine: str,
     device: str,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> Stack:
     """The stack of M members, each with its rows, its seed and its settings."""
     return Stack(

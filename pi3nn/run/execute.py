@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
+from pi3nn.engine.threads import use_one_thread
 from pi3nn.errors import UserError
 from pi3nn.run import one_stack, provenance
 from pi3nn.run.member import Member
@@ -65,7 +66,7 @@ def _train(
     failures: Failures | None,
 ) -> None:
     provenance.facts()  # once, before the workers inherit it
-    torch.set_num_threads(1)  # two threads in one small-matrix loop wait for each other
+    use_one_thread()
     train_encoders(members)  # before workers are forked, which then have them
     portions = stacks(members, options.processes, options.memory)
     if few := options.too_few_workers(len(portions)):

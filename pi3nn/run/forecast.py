@@ -11,9 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import torch
-
 from pi3nn import methods
+from pi3nn.engine.threads import use_one_thread
 from pi3nn.run import one_stack
 from pi3nn.run.execute import missing
 from pi3nn.run.member import Member
@@ -36,7 +35,7 @@ def describe(members: Sequence[Member], store: Store, options: TrainingOptions) 
     yield f"{len(members)} members: {stored} stored in {store.root}, {len(to_train)} to train"
     if not to_train:
         return
-    torch.set_num_threads(1)
+    use_one_thread()
     portions = stacks(to_train, options.processes, options.memory)
     workers, sizes = min(options.processes, len(portions)), [len(stack) for stack in portions]
     yield f"{len(portions)} stacks of {_range(sizes)} on {workers} workers"

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pi3nn import methods
+from pi3nn.engine.training import OnProgress
 from pi3nn.intervals.judge import by_set, judge, reliability
-from pi3nn.methods.shared.contract import Fitted, Progress
+from pi3nn.methods.shared.contract import Fitted
 from pi3nn.models import fitting
 from pi3nn.run import provenance
 from pi3nn.run.member import Member
@@ -19,7 +20,7 @@ Levels = Mapping[str, Sequence[float]]  # by the key of a member
 
 
 def train(
-    members: Sequence[Member], on_progress: Progress, store: Store, levels: Levels, force: bool
+    members: Sequence[Member], on_progress: OnProgress, store: Store, levels: Levels, force: bool
 ) -> None:
     """Train one stack, judge its members at their `levels` and store them."""
     started, clock = time.time(), _clock(members[0])
@@ -47,7 +48,7 @@ def train(
     on_progress(1.0, float("nan"))
 
 
-def fit(members: Sequence[Member], prepared: Sequence[Prepared], on_progress: Progress) -> Fitted:
+def fit(members: Sequence[Member], prepared: Sequence[Prepared], on_progress: OnProgress) -> Fitted:
     """The trained networks of members that share a stack."""
     config = members[0].config
     stack = fitting.stack(

@@ -14,15 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from pi3nn.engine.threads import use_one_thread
+from pi3nn.engine.training import OnProgress
 from pi3nn.errors import UserError
-from pi3nn.methods.shared.contract import Progress
 from pi3nn.run.member import Member
 from pi3nn.run.progress import ProgressBar
 from pi3nn.run.stacks import most_workers
 
-Task = Callable[[list[Member], Progress], None]
+Task = Callable[[list[Member], OnProgress], None]
 """Trains one stack and stores it."""
 OnFailure = Callable[[int, Exception], None]
 """Called with the number of a stack and why it failed."""
@@ -129,7 +128,7 @@ def _start_worker(events: Any, stopped: Any, parent: int) -> None:
         signal.signal(name, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    torch.set_num_threads(1)
+    use_one_thread()
 
 
 def _end_with(parent: int) -> None:

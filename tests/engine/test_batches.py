@@ -1,34 +1,24 @@
 """Streams are independent and repeatable; every batching rule yields the rows it promises."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import Tensor
 
 from pi3nn.engine.batches import (
+    Batching,
     FullBatch,
     MiniBatches,
-    Rows,
-    Rule,
-    Stream,
+    TrainingRows,
     batch_indices,
     batches_per_epoch,
-    generator,
-    uniform_numbers,
 )
-from pi3nn.engine.nets import one_thread, padded
+from pi3nn.engine.nets import padded
+from pi3nn.engine.streams import generator
 
 FILLER = 999
 
 
-@pytest.fixture(autouse=True)
-def single_thread() -> Iterator[None]:
-    with one_thread():
-        yield
-
-
-def steps_of(rule: Rule, rows: int, batch: int, steps: int, seed: int = 0) -> list[list[int]]:
+def steps_of(rule: Batching, rows: int, batch: int, steps: int, seed: int = 0) -> list[list[int]]:
     """The first batches of a member, filler removed; the filler must come last."""
     source = batch_indices(generator(seed, "b"), torch.arange(rows), batch, rule, FILLER)
     taken: list[list[int]] = []
@@ -39,15 +29,6 @@ def steps_of(rule: Rule, rows: int, batch: int, steps: int, seed: int = 0) -> li
             assert row == own + [FILLER] * (len(row) - len(own))
             taken.append(own)
     return taken[:steps]
-
-
-def test_streams_differ_by_seed_and_by_purpose_and_repeat() -> None:
-    def first(seed: int, purpose: str) -> float:
-        return float(torch.rand(1, generator=generator(seed, purpose), dtype=torch.float64))
-
-    values = {first(s, p) for s in range(20) for p in ("init/f", "init/u", "batches/f")}
-    assert len(values) == 60
-    assert first(3, "init/f") == first(3, "init/f")
 
 
 @pytest.mark.parametrize(("rows", "batch"), [(455, 100), (64, 64), (7, 100), (130, 1), (33, 32)])
@@ -119,46 +100,29 @@ def test_unknown_rules_are_refused() -> None:
         next(batch_indices(generator(0, "b"), torch.arange(3), 2, "bag", 3))  # type: ignore[arg-type]
 
 
-def test_a_stream_hands_out_the_same_to_a_member_whoever_leaves() -> None:
-    def stream(seeds: list[int]) -> Stream:
-        sources = [uniform_numbers(generator(s, "u"), (3,), torch.float64) for s in seeds]
-        return Stream(sources, torch.device("cpu"))
-
-    together, alone = stream([1, 2, 3]), stream([3])
-    for step in range(600):
-        if step == 5:
-            together.select([1, 2])
-        if step == 300:
-            together.select([1])
-        assert torch.equal(together.next()[-1], alone.next()[0])
-
-
-def rows_of(counts: list[int], n: int) -> Rows:
+def rows_of(counts: list[int], n: int) -> TrainingRows:
+    """Rows 1 to n of each member, of which the first `counts` have weight 1, the others 0."""
     x = torch.arange(1.0, n + 1).expand(len(counts), n).unsqueeze(2)
-    return Rows(x, 10 * x[..., 0], counts=counts)
+    weights = (torch.arange(n) < torch.tensor(counts)[:, None]).float()
+    return TrainingRows(x, 10 * x[..., 0], weights)
 
 
 def test_full_batches_are_padded_with_rows_of_weight_zero() -> None:
-    feed = FullBatch(rows_of([33, 40], 70), [0, 1])
+    feed = FullBatch(rows_of([40, 33], 40), [1, 0])
     batch = feed.next()
-    x, y, weights, count = batch.x, batch.y, batch.weights, batch.count
-    assert x.shape == (2, 64, 1)
-    assert count.tolist() == [33, 40] == weights.sum(dim=1).tolist()
-    assert not x[0, 33:].any()
-    assert not y[0, 33:].any()
-
-
-def test_members_of_different_padded_size_cannot_share_full_batches() -> None:
-    with pytest.raises(ValueError, match=r"\[32, 64\] rows cannot share a stack"):
-        FullBatch(rows_of([32, 33], 70), [0, 1])
+    assert (feed.rows, feed.used) == (64, 40)
+    assert batch.x.shape == (2, 64, 1)
+    assert batch.count.tolist() == [33, 40] == batch.weights.sum(dim=1).tolist()
+    assert batch.x[0, :40, 0].tolist() == list(range(1, 41))
+    assert not batch.x[:, 40:].any()
+    assert not batch.y[:, 40:].any()
 
 
 def test_mini_batches_gather_own_rows_of_nonzero_weight_only() -> None:
     n = 50
     rows = rows_of([50, 20], n)
-    weights = torch.ones(2, n)
-    weights[0, ::2] = 0
-    rows = Rows(rows.x, rows.y, weights, rows.counts)
+    assert rows.weights is not None
+    rows.weights[0, ::2] = 0
     feed = MiniBatches(rows, [0, 1], 7, "epoch", [generator(m, "b") for m in range(2)])
     assert feed.steps_per_epoch == [4, 3]
     seen: list[list[Tensor]] = [[], []]
@@ -178,12 +142,12 @@ def test_mini_batches_gather_own_rows_of_nonzero_weight_only() -> None:
 def test_rows_that_do_not_fit_together_are_refused() -> None:
     x, y = torch.zeros(2, 5, 1), torch.zeros(2, 5)
     with pytest.raises(ValueError, match="do not agree"):
-        Rows(x, y[:, :4])
+        TrainingRows(x, y[:, :4])
     with pytest.raises(ValueError, match="do not agree"):
-        Rows(x, y, torch.ones(2, 4))
-    with pytest.raises(ValueError, match="between 1 and 5"):
-        Rows(x, y, counts=[5, 6])
-    with pytest.raises(ValueError, match="between 1 and 5"):
-        Rows(x, y, counts=[5])
+        TrainingRows(x, y, torch.ones(2, 4))
+    with pytest.raises(ValueError, match="no rows"):
+        TrainingRows(x[:, :0], y[:, :0])
     with pytest.raises(ValueError, match="no row of weight"):
-        MiniBatches(Rows(x, y, 0 * y), [0, 1], 2, "epoch", [generator(m, "b") for m in range(2)])
+        MiniBatches(
+            TrainingRows(x, y, 0 * y), [0, 1], 2, "epoch", [generator(m, "b") for m in range(2)]
+        )

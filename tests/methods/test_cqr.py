@@ -11,7 +11,7 @@ import torch
 from pi3nn.intervals import conformal
 from pi3nn.methods import cqr
 from pi3nn.methods.shared.contract import Stack
-from tests.methods.helpers import assert_finite, assert_gradient, info, settings
+from tests.support.methods import assert_finite, assert_gradient, info, settings
 
 N = 12
 

@@ -15,7 +15,6 @@ import stat
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from pi3nn import paths
 
@@ -32,63 +31,6 @@ class Unavailable(Exception):  # noqa: N818 (it is a state of the machine, not a
     """Why there is no kernel on this machine."""
 
 
-def _fields(**names: str) -> list[tuple[str, Any]]:
-    """The fields of a structure of kernel.cpp, in order: `int64_t`, `double` or pointers."""
-    types = {"i": ctypes.c_int64, "d": ctypes.c_double, "p": ctypes.c_void_p}
-    return [(name, types[kind]) for name, kind in names.items()]
-
-
-class Task(ctypes.Structure):
-    """`Task` of kernel.cpp."""
-
-    _fields_ = [
-        *_fields(
-            **dict.fromkeys(("members", "inputs", "hidden", "outputs", "columns"), "i"),
-            **dict.fromkeys(("front", "tanh", "rows", "batch", "height"), "i"),
-            **{"params": "p", "x": "p", "index": "p", "index_stride": "i"},
-            **{"masks": "p", "masks_stride": "i", "column": "p"},
-        ),
-        ("column_stride", ctypes.c_int64 * 3),
-    ]
-
-
-KINDS = {"mean_square": 1, "pinball": None, "qd": 2, "piven": 3, "evidential": 4}
-"""The losses of losses.h, in the order of their numbers, and how many outputs they are for."""
-
-
-class Loss(ctypes.Structure):
-    """`Loss` of losses.h."""
-
-    _fields_ = [
-        *_fields(kind="i", y="p", weights="p", uniform="p", uniform_stride="i"),
-        ("constants", ctypes.c_double * 4),
-        ("state", ctypes.c_void_p * 4),
-        *_fields(next="p", loss="p"),
-    ]
-
-
-class Rule(ctypes.Structure):
-    """`Rule` of kernel.cpp."""
-
-    _fields_ = _fields(
-        **dict.fromkeys(("members", "columns", "spans"), "i"),
-        **{"span": "p", "adam": "i"},
-        **dict.fromkeys(("beta1", "beta2", "eps", "limit"), "d"),
-        **dict.fromkeys(("params", "grad", "mean", "square", "update"), "p"),
-        **dict.fromkeys(("l1", "l2", "decay", "rate"), "p"),
-        **{"rate_stride": "i", "correction": "d"},
-    )
-
-
-class Course(ctypes.Structure):
-    """`Course` of kernel.cpp."""
-
-    _fields_ = _fields(
-        **dict.fromkeys(("steps", "index_step", "uniform_step", "column_step", "moves"), "i"),
-        **dict.fromkeys(("factors", "keys", "dropped"), "p"),
-    )
-
-
 def library(real: str) -> ctypes.CDLL:
     """The kernel for `float` or `double`, built if it has not been yet.
 
@@ -98,10 +40,10 @@ def library(real: str) -> ctypes.CDLL:
         With the reason: no compiler, a folder that others may write to, a failed build. A process
         tries once.
     """
-    found = _attempt(real)
-    if isinstance(found, Unavailable):
-        raise found
-    return found
+    result = _attempt(real)
+    if isinstance(result, Unavailable):
+        raise result
+    return result
 
 
 @functools.cache
@@ -114,7 +56,7 @@ def _attempt(real: str) -> ctypes.CDLL | Unavailable:
 
 def _load(real: str) -> ctypes.CDLL:
     compiler = _compiler()
-    folder = _own_folder(paths.cache() / "native")
+    folder = _private_folder(paths.cache() / "native")
     path = folder / f"kernel-{real}-{_fingerprint(compiler)}.so"
     if not path.exists():
         _build([*compiler, *FLAGS, f"-DREAL={real}"], path)
@@ -165,7 +107,7 @@ def _processor() -> str:
     return f"{platform.machine()} {platform.processor()} {platform.version()}"
 
 
-def _own_folder(folder: Path) -> Path:
+def _private_folder(folder: Path) -> Path:
     """The folder, made if missing. What it holds will run as the user: others must not write."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -178,12 +120,12 @@ def _own_folder(folder: Path) -> Path:
 
 
 def _check_owner(path: Path) -> None:
-    found = path.lstat()
-    if stat.S_ISLNK(found.st_mode):
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
         raise Unavailable(f"{path} is a link")
-    if hasattr(os, "getuid") and found.st_uid != os.getuid():
+    if hasattr(os, "getuid") and status.st_uid != os.getuid():
         raise Unavailable(f"{path} belongs to another user")
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise Unavailable(f"{path} can be written by other users")
 
 
@@ -207,9 +149,9 @@ def _declare(loaded: ctypes.CDLL) -> None:
     arguments = {
         "forward": [pointer] * 2,
         "backward": [pointer] * 3,
-        "learn": [pointer] * 3,
+        "loss_and_gradient": [pointer] * 3,
         "optimise": [pointer] * 2,
-        "follow": [pointer] * 4,
+        "make_steps": [pointer] * 4,
         "masks": [pointer] * 2 + [ctypes.c_int64] * 2 + [pointer],
     }
     for name, types in arguments.items():

@@ -25,7 +25,7 @@ struct Tanh {
 
 }  // namespace
 
-// What a call is about. Mirrored field by field in build.py.
+// What a call is about. Mirrored field by field in structs.py.
 struct Task {
   int64_t members, inputs, hidden, outputs, columns;
   int64_t front, tanh;
@@ -450,7 +450,7 @@ template <class T> struct Targets {
 };
 
 // The loss of every member and its gradient, in one pass where the loss allows.
-template <class T, class L> void learn(const Task& t, const Loss& l, bool quantiles, T* gparams) {
+template <class T, class L> void loss_and_gradient(const Task& t, const Loss& l, bool quantiles, T* gparams) {
   const Passes<T> run = passes<T>(t);
   Targets<T> targets(t, l);
   const int64_t chunk = L::whole ? targets.height : CHUNK;
@@ -480,20 +480,20 @@ template <class T, class L> void learn(const Task& t, const Loss& l, bool quanti
   }
 }
 
-template <class T> int64_t learn(const Task& t, const Loss& l, T* g) {
-  switch (l.kind) {  // the order of KINDS in build.py
-    case 0: learn<T, MeanSquare<T>>(t, l, false, g); return 0;
-    case 1: learn<T, Pinball<T>>(t, l, true, g); return 0;
-    case 2: learn<T, QualityDriven<T, false>>(t, l, false, g); return 0;
-    case 3: learn<T, QualityDriven<T, true>>(t, l, false, g); return 0;
-    case 4: learn<T, Evidential<T>>(t, l, false, g); return 0;
+template <class T> int64_t loss_and_gradient(const Task& t, const Loss& l, T* g) {
+  switch (l.kind) {  // the order of KINDS in structs.py
+    case 0: loss_and_gradient<T, MeanSquare<T>>(t, l, false, g); return 0;
+    case 1: loss_and_gradient<T, Pinball<T>>(t, l, true, g); return 0;
+    case 2: loss_and_gradient<T, QualityDriven<T, false>>(t, l, false, g); return 0;
+    case 3: loss_and_gradient<T, QualityDriven<T, true>>(t, l, false, g); return 0;
+    case 4: loss_and_gradient<T, Evidential<T>>(t, l, false, g); return 0;
   }
   return 2;
 }
 
 }  // namespace
 
-// One step of an optimiser. Mirrored field by field in build.py.
+// One step of an optimiser. Mirrored field by field in structs.py.
 struct Rule {
   int64_t members, columns;
   int64_t spans;            // kernels that are penalised: columns [2i], [2i + 1] of `span`
@@ -511,7 +511,7 @@ struct Rule {
   double correction;        // factor of all rates
 };
 
-// Steps in a row. Mirrored field by field in build.py.
+// Steps in a row. Mirrored field by field in structs.py.
 struct Course {
   int64_t steps;
   int64_t index_step, uniform_step, column_step;  // from the numbers of one step to those of the next
@@ -616,7 +616,7 @@ void hash_masks(const int64_t* keys, const int64_t* dropped, int64_t members, in
 
 // Learn and optimise, step by step, with the rates of one step beside those of the next. Ends before
 // the update of a step after which a member would not be sound; returns the number of updates made.
-template <class T> int64_t follow(const Course& c, Task t, Loss l, Rule k, T* loss) {
+template <class T> int64_t make_steps(const Course& c, Task t, Loss l, Rule k, T* loss) {
   T* const params = static_cast<T*>(const_cast<void*>(k.params));
   const T* const update = static_cast<const T*>(k.update);
   for (int64_t step = 0; step < c.steps; ++step) {
@@ -624,7 +624,7 @@ template <class T> int64_t follow(const Course& c, Task t, Loss l, Rule k, T* lo
     if (c.keys)
       hash_masks<T>(c.keys + step * 2 * t.members, c.dropped, t.members, t.masks_stride * t.hidden,
                     static_cast<T*>(const_cast<void*>(t.masks)));
-    learn<T>(t, l, static_cast<T*>(k.grad));
+    loss_and_gradient<T>(t, l, static_cast<T*>(k.grad));
     if (optimise<T>(k, loss)) return step;
     for (int64_t i = 0; i < k.members * k.columns; ++i) params[i] -= update[i];
     if (c.moves) std::memcpy(const_cast<void*>(l.state[0]), l.next, t.members * sizeof(T));
@@ -657,10 +657,10 @@ PUBLIC int64_t pi3nn_backward(const Task* t, const REAL* gz, REAL* g) {
   return 0;
 }
 
-PUBLIC int64_t pi3nn_learn(const Task* t, const Loss* l, REAL* g) {
+PUBLIC int64_t pi3nn_loss_and_gradient(const Task* t, const Loss* l, REAL* g) {
   if (!within(*t)) return 1;
   FlushDenormals flush;
-  return learn<REAL>(*t, *l, g);
+  return loss_and_gradient<REAL>(*t, *l, g);
 }
 
 PUBLIC int64_t pi3nn_optimise(const Rule* k, REAL* loss) {
@@ -668,12 +668,12 @@ PUBLIC int64_t pi3nn_optimise(const Rule* k, REAL* loss) {
   return optimise<REAL>(*k, loss);
 }
 
-PUBLIC int64_t pi3nn_follow(const Course* c, const Task* t, const Loss* l, const Rule* k) {
+PUBLIC int64_t pi3nn_make_steps(const Course* c, const Task* t, const Loss* l, const Rule* k) {
   Task each = *t;
   for (int64_t step = 0; step < c->steps; ++step, each.index += each.index ? c->index_step : 0)
     if (!within(each)) return -1;
   FlushDenormals flush;
-  return follow<REAL>(*c, *t, *l, *k, static_cast<REAL*>(l->loss));
+  return make_steps<REAL>(*c, *t, *l, *k, static_cast<REAL*>(l->loss));
 }
 
 PUBLIC int64_t pi3nn_masks(const int64_t* keys, const int64_t* dropped, int64_t members,

@@ -6,10 +6,17 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pi3nn.engine.native.arguments import course_of, expect, fill_loss, fill_task
-from pi3nn.engine.native.build import Loss, Task, library
-from pi3nn.engine.native.given import Ahead, FusedLoss, Given, Layout
+from pi3nn.engine.native.build import library
+from pi3nn.engine.native.inputs import FusedLoss, NetShape, NextSteps, StepRows
 from pi3nn.engine.native.step import Step
+from pi3nn.engine.native.structs import (
+    LossStruct,
+    TaskStruct,
+    expect,
+    fill_loss,
+    fill_task,
+    steps_struct,
+)
 
 REAL = {torch.float32: "float", torch.float64: "double"}
 """The types that the kernel can be built for, as C++ names them."""
@@ -18,16 +25,16 @@ REAL = {torch.float32: "float", torch.float64: "double"}
 class Kernel:
     """The fused operator for networks `params (M, P)` of one shape and type."""
 
-    def __init__(self, shape: Layout, dtype: torch.dtype) -> None:
+    def __init__(self, shape: NetShape, dtype: torch.dtype) -> None:
         loaded = library(REAL[dtype])
         self.dtype = dtype
-        self._forward, self._backward, self._learn, self._optimise, self._follow, self._masks = (
-            getattr(loaded, f"pi3nn_{name}")
-            for name in ("forward", "backward", "learn", "optimise", "follow", "masks")
-        )
-        self._loss = Loss()
+        self._forward, self._backward = loaded.pi3nn_forward, loaded.pi3nn_backward
+        self._loss_and_gradient = loaded.pi3nn_loss_and_gradient
+        self._optimise, self._make_steps = loaded.pi3nn_optimise, loaded.pi3nn_make_steps
+        self._masks = loaded.pi3nn_masks
+        self._loss = LossStruct()
         self._loss_at = ctypes.addressof(self._loss)
-        self._task = Task(
+        self._task = TaskStruct(
             inputs=shape.inputs,
             hidden=shape.hidden,
             outputs=shape.outputs,
@@ -37,26 +44,26 @@ class Kernel:
         )
         self._task_at = ctypes.addressof(self._task)
 
-    def forward(self, params: Tensor, given: Given) -> Tensor:
+    def forward(self, params: Tensor, rows: StepRows) -> Tensor:
         """Outputs `(M, K B, O)`."""
-        fill_task(self._task, self.dtype, params, given)
+        fill_task(self._task, self.dtype, params, rows)
         outputs = params.new_empty(params.shape[0], self._task.rows, self._task.outputs)
         _check(self._forward(self._task_at, outputs.data_ptr()))
         return outputs
 
-    def backward(self, params: Tensor, given: Given, slope: Tensor, grad: Tensor) -> None:
+    def backward(self, params: Tensor, rows: StepRows, slope: Tensor, grad: Tensor) -> None:
         """Fill `grad (M, P)`, given the gradient `slope (M, K B, O)` of the outputs."""
-        fill_task(self._task, self.dtype, params, given)
+        fill_task(self._task, self.dtype, params, rows)
         slope = slope.contiguous()
         expect(slope, self.dtype, (params.shape[0], self._task.rows, self._task.outputs))
         expect(grad, self.dtype, params.shape)
         _check(self._backward(self._task_at, slope.data_ptr(), grad.data_ptr()))
 
-    def learn(
+    def loss_and_gradient(
         self,
         fused: FusedLoss,
         params: Tensor,
-        given: Given,
+        rows: StepRows,
         y: Tensor,
         weights: Tensor,
         grad: Tensor,
@@ -79,44 +86,46 @@ class Kernel:
         next : Tensor (M,)
             The first of the state as it is at the next step, if `fused.moves`.
         """
-        values = self._aim(fused, params, given, y, weights, grad, uniform, state or {})
-        _check(self._learn(self._task_at, self._loss_at, grad.data_ptr()))
+        values = self._prepare(fused, params, rows, y, weights, grad, uniform, state or {})
+        _check(self._loss_and_gradient(self._task_at, self._loss_at, grad.data_ptr()))
         return values[0], values[1]
 
-    def follow(
+    def make_steps(
         self,
         fused: FusedLoss,
-        given: Given,
+        rows: StepRows,
         y: Tensor,
         weights: Tensor,
         step: Step,
-        ahead: Ahead,
+        following: NextSteps,
         state: Mapping[str, Tensor],
     ) -> tuple[int, Tensor, Tensor]:
-        """Make several steps in a row: `learn`, `optimise`, subtract the update.
+        """Make several steps in a row: `loss_and_gradient`, `optimise`, subtract the update.
 
         Parameters
         ----------
-        given : Given
+        rows : StepRows
             Of the first step. In memory, its index is followed by those of the other steps; its
-            masks are overwritten, its column is that of `ahead`.
+            masks are overwritten, its column is that of `following`.
         step : Step
             As `Step.at` left it for the first step; the rates of one step lie beside those of the
             next.
         state : mapping
-            As of `learn`. Changed in place where the loss moves it.
+            As of `loss_and_gradient`. Changed in place where the loss moves it.
 
         Returns
         -------
         made, loss, next : int, Tensor (M,), Tensor (M,)
-            How many steps were made, and what `learn` returns of the last one. If not all were, then
-            of the step after those, whose update must not be made: the update is in `step`, the
-            parameters and the state are as before it.
+            How many steps were made, and what `loss_and_gradient` returns of the last one. If not
+            all were, then of the step after those, whose update must not be made: the update is in
+            `step`, the parameters and the state are as before it.
         """
-        first = None if ahead.uniform is None else ahead.uniform[0]
-        values = self._aim(fused, step.params, given, y, weights, step.grad, first, state)
-        course = course_of(fused, self.dtype, given, ahead)
-        made = self._follow(ctypes.addressof(course), self._task_at, self._loss_at, step.address)
+        first = None if following.uniform is None else following.uniform[0]
+        values = self._prepare(fused, step.params, rows, y, weights, step.grad, first, state)
+        struct = steps_struct(fused, self.dtype, rows, following)
+        made = self._make_steps(
+            ctypes.addressof(struct), self._task_at, self._loss_at, step.address
+        )
         _check(made < 0)
         return int(made), values[0], values[1]
 
@@ -139,19 +148,19 @@ class Kernel:
         """
         return int(self._optimise(step.address, loss.data_ptr()))
 
-    def _aim(
+    def _prepare(
         self,
         fused: FusedLoss,
         params: Tensor,
-        given: Given,
+        rows: StepRows,
         y: Tensor,
         weights: Tensor,
         grad: Tensor,
         uniform: Tensor | None,
         state: Mapping[str, Tensor],
     ) -> Tensor:
-        """Tell the kernel all about the next step; where it is to write, `(2, M)`."""
-        fill_task(self._task, self.dtype, params, given)
+        """Fill in all that the kernel needs for the next step; where it will write, `(2, M)`."""
+        fill_task(self._task, self.dtype, params, rows)
         fill_loss(self._loss, self._task, self.dtype, fused, y, weights, uniform, state)
         expect(grad, self.dtype, params.shape)
         values = params.new_empty(2, params.shape[0])

@@ -9,7 +9,7 @@
 
 #include "vectors.h"
 
-// What a loss is about. Mirrored field by field in build.py.
+// What a loss is about. Mirrored field by field in structs.py.
 struct Loss {
   int64_t kind;
   const void *y, *weights;   // (M, N)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pi3nn.engine.native.build import Rule
+from pi3nn.engine.native.structs import OptimiserStruct
 
 
 class Step:
@@ -52,7 +52,7 @@ class Step:
                 raise ValueError("penalties must be (M,) and of the type of the parameters")
             if not values.is_contiguous():
                 raise ValueError("the native engine needs contiguous tensors on the CPU")
-        self._rule = Rule(
+        self._struct = OptimiserStruct(
             members=params.shape[0],
             columns=params.shape[1],
             spans=len(columns),
@@ -70,17 +70,17 @@ class Step:
             l2=l2.data_ptr(),
             decay=decay.data_ptr(),
         )
-        self.address = ctypes.addressof(self._rule)
+        self.address = ctypes.addressof(self._struct)
 
     def at(self, rates: Tensor, correction: float, eps: float) -> "Step":
         """Set what changes: learning rates `(M,)` float64 (may be strided), their common factor,
         and `eps` times the root of the second bias correction."""
-        if rates.dtype != torch.float64 or rates.shape != (self._rule.members,):
+        if rates.dtype != torch.float64 or rates.shape != (self._struct.members,):
             raise ValueError(
                 f"learning rates must be float64 (M,), not {rates.dtype} {rates.shape}"
             )
         self._rates = rates
-        rule = self._rule
-        rule.rate, rule.rate_stride = rates.data_ptr(), rates.stride(0)
-        rule.correction, rule.eps = correction, eps
+        struct = self._struct
+        struct.rate, struct.rate_stride = rates.data_ptr(), rates.stride(0)
+        struct.correction, struct.eps = correction, eps
         return self

@@ -10,7 +10,7 @@ a new level never needs a network again.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pi3nn.engine.nets import Shape
+from pi3nn.engine.training import OnProgress
 from pi3nn.errors import UserError, nearest
 
 Outputs = Mapping[str, NDArray[np.float64]]  # name -> (M, N), on one set of rows
 Coefficients = Mapping[str, NDArray[np.float64]]  # name -> (M, K), one value per level
-Progress = Callable[[float, float], None]  # share of the work done, mean loss
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Stack:
     settings: Sequence[Any]
     gamma: float | None = None
     engine: str = "auto"
-    progress: Progress | None = None
+    progress: OnProgress | None = None
 
     @property
     def members(self) -> int:
@@ -150,28 +150,28 @@ class Method(ABC):
         """Lower and upper bound, each ``(M, K, N)``, in the order of `levels`."""
 
 
-def more_than_zero(settings: Any, *names: str) -> None:
+def require_positive(settings: Any, *names: str) -> None:
     """Raise UserError unless each of these settings is positive."""
     for name in names:
         if not getattr(settings, name) > 0:
             raise UserError(f"method.{name}={getattr(settings, name)}: it must be more than 0")
 
 
-def not_negative(settings: Any, *names: str) -> None:
+def require_not_negative(settings: Any, *names: str) -> None:
     """Raise UserError unless each of these settings is 0 or more."""
     for name in names:
         if not getattr(settings, name) >= 0:
             raise UserError(f"method.{name}={getattr(settings, name)}: it must be 0 or more")
 
 
-def share(settings: Any, *names: str) -> None:
+def require_share(settings: Any, *names: str) -> None:
     """Raise UserError unless each of these settings is from 0 to below 1."""
     for name in names:
         if not 0 <= getattr(settings, name) < 1:
             raise UserError(f"method.{name}={getattr(settings, name)}: a share, from 0 to below 1")
 
 
-def one_of(settings: Any, name: str, *valid: str) -> None:
+def require_one_of(settings: Any, name: str, *valid: str) -> None:
     """Raise UserError unless the setting `name` is one of the valid values."""
     value = getattr(settings, name)
     if value not in valid:

@@ -11,18 +11,22 @@ from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
-from pi3nn.engine.batches import Rows, generator
+from pi3nn.engine.batches import TrainingRows
+from pi3nn.engine.init import Init, initialise
+from pi3nn.engine.loop import LastInput, Outcome
 from pi3nn.engine.losses import Loss
-from pi3nn.engine.nets import Init, Shape, StackedMLP, initialise
-from pi3nn.engine.training import Column, Outcome, Recipe, train
+from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.streams import generator
+from pi3nn.engine.training import train
 from pi3nn.methods.shared.contract import (
     Coefficients,
     Fitted,
     Method,
     Outputs,
     Stack,
-    more_than_zero,
-    one_of,
+    require_one_of,
+    require_positive,
 )
 
 COLLAPSED = 1e-6
@@ -61,8 +65,8 @@ class NetMethod(Method):
     extra_inputs: ClassVar[int] = 0
 
     def check(self, settings: Any) -> None:
-        one_of(settings, "activation", "relu", "tanh")
-        more_than_zero(settings, "hidden", "layers", "epochs", "batch", "learning_rate")
+        require_one_of(settings, "activation", "relu", "tanh")
+        require_positive(settings, "hidden", "layers", "epochs", "batch", "learning_rate")
 
     def shape(self, inputs: int, settings: Any) -> Shape:
         return Shape(
@@ -86,7 +90,7 @@ class NetMethod(Method):
         recipe: Recipe,
         loss: Loss,
         *,
-        column: Column | None = None,
+        last_input: LastInput | None = None,
         uniforms: int = 0,
         state: Mapping[str, Tensor] | None = None,
     ) -> tuple[StackedMLP, Outcome]:
@@ -96,11 +100,11 @@ class NetMethod(Method):
         initialise(net, init, [generator(seed, "init") for seed in stack.seeds])
         outcome = train(
             net,
-            Rows(stack.x, stack.y),
+            TrainingRows(stack.x, stack.y),
             loss,
             recipe,
             [generator(seed, "training") for seed in stack.seeds],
-            column=column,
+            last_input=last_input,
             uniforms=uniforms,
             state=state,
             on_progress=stack.progress,
@@ -139,9 +143,9 @@ def recipe(stack: Stack, *names: str, **more: Any) -> Recipe:
 
     The settings `names` are each member's own, too; what `more` says is for all, and overrides.
     """
-    own = {name: stack.tensor(name) for name in ("learning_rate", *names)}
+    varying = {name: stack.tensor(name) for name in ("learning_rate", *names)}
     common = {name: getattr(stack.common, name) for name in ("epochs", "batch")}
-    return Recipe(**{**common, **own, **more})
+    return Recipe(**{**common, **varying, **more})
 
 
 def failures(outcome: Outcome, y: Tensor, lower: Tensor, upper: Tensor) -> dict[int, str]:
@@ -150,18 +154,18 @@ def failures(outcome: Outcome, y: Tensor, lower: Tensor, upper: Tensor) -> dict[
     Parameters
     ----------
     outcome
-        What the training loop said.
+        What `train` returned.
     y, lower, upper
         Targets and bounds ``(M, N)`` on the training rows.
     """
-    found = {}
+    reasons = {}
     widest = (upper - lower).abs().amax(dim=1)
     smallest = COLLAPSED * y.std(dim=1, correction=0)
     for m, (reason, step) in enumerate(zip(outcome.reasons, outcome.diverged, strict=True)):
         if reason:
-            found[m] = f"{reason} at step {step}"
+            reasons[m] = f"{reason} at step {step}"
         elif not bool(widest[m].isfinite()):
-            found[m] = "the interval of a training row is not finite"
+            reasons[m] = "the interval of a training row is not finite"
         elif bool(widest[m] <= smallest[m]):
-            found[m] = "collapsed: the intervals of all training rows have no width"
-    return found
+            reasons[m] = "collapsed: the intervals of all training rows have no width"
+    return reasons

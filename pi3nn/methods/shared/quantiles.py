@@ -16,10 +16,10 @@ def pinball(q: Tensor, y: Tensor, tau: float | Tensor) -> Tensor:
     return ((q >= y).to(q.dtype) - tau) * (q - y)
 
 
-def between(known: NDArray[np.float64], taus: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Quantiles ``(M, K, N)`` at `taus`, linear between the ones ``known (M, G, N)`` on the grid."""
+def between(quantiles: NDArray[np.float64], taus: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Quantiles ``(M, K, N)`` at `taus`, linear between the ``quantiles (M, G, N)`` of the grid."""
     grid = np.asarray(GRID)
     right = np.clip(np.searchsorted(grid, taus), 1, len(grid) - 1)
     share = (taus - grid[right - 1]) / (grid[right] - grid[right - 1])
     share = np.round(share, 9)[:, None]  # 1 - 0.95 is not 0.05: fall on the grid all the same
-    return np.asarray(known[:, right - 1] * (1 - share) + known[:, right] * share)
+    return np.asarray(quantiles[:, right - 1] * (1 - share) + quantiles[:, right] * share)

@@ -186,19 +186,6 @@ def _ratio_ranges(
     return near[:, ::-1], far[:, ::-1]
 
 
-def bisect_shift(residual: FloatArray, max_halvings: int = 1001) -> FloatArray:
-    """Return `nu (M,)` by bisection between the smallest and the largest residual `(M, N)`.
-
-    Stops where ``ceil(N / 2)`` rows lie above; else the last midpoint.
-    """
-    wanted = np.full(len(residual), -(-residual.shape[1] // 2))
-
-    def above(members: IntArray, nu: FloatArray) -> IntArray:
-        return np.asarray(np.count_nonzero(residual[members] > nu[:, None], axis=1))
-
-    return _bisect(above, residual.min(axis=1), residual.max(axis=1), wanted, max_halvings)[0]
-
-
 def bisect_scale(
     residual: FloatArray,
     width: FloatArray,
@@ -234,11 +221,11 @@ def bisect_scale(
         return np.asarray(np.count_nonzero(is_outside, axis=1))
 
     low = np.zeros(len(residual), dtype=np.result_type(residual, width))
-    found = [
+    results = [
         _bisect(outside, low, np.full_like(low, high), np.full(len(low), count), max_halvings)
         for count in counts
     ]
-    return np.stack([scale for scale, _ in found], 1), np.stack([count for _, count in found], 1)
+    return np.stack([scale for scale, _ in results], 1), np.stack([n for _, n in results], 1)
 
 
 def _bisect(
@@ -250,17 +237,17 @@ def _bisect(
 ) -> tuple[FloatArray, IntArray]:
     """Halve ``[low, high]`` until `count`, which falls with its argument, is as `wanted`."""
     low, high = low.copy(), high.copy()
-    middle, found = low.copy(), np.zeros(len(low), dtype=np.intp)
+    middle, reached = low.copy(), np.zeros(len(low), dtype=np.intp)
     active = np.arange(len(low))
     for _ in range(max_halvings):
         middle[active] = low[active] / 2 + high[active] / 2
-        found[active] = count(active, middle[active])
-        too_many = found > wanted
+        reached[active] = count(active, middle[active])
+        too_many = reached > wanted
         # Once the midpoint is an end that stays, every further halving gives it again.
         moves = np.where(too_many, middle != low, middle != high)
         low[active] = np.where(too_many, middle, low)[active]
         high[active] = np.where(too_many, high, middle)[active]
-        active = active[((found != wanted) & moves)[active]]
+        active = active[((reached != wanted) & moves)[active]]
         if not active.size:
             break
-    return middle, found
+    return middle, reached

@@ -59,7 +59,7 @@ void run(Task t, bool indexed, bool masked, bool joined, int64_t missing) {
       for (double& constant : l.constants) constant = first;
       const bool drawn = l.kind == 1 && first < 0;
       l.uniform = drawn ? uniform.data() : nullptr, l.uniform_stride = t.batch;
-      pi3nn_learn(&t, &l, grad.data());
+      pi3nn_loss_and_gradient(&t, &l, grad.data());
     }
   }
 
@@ -104,7 +104,7 @@ void run(Task t, bool indexed, bool masked, bool joined, int64_t missing) {
     if (outputs[l.kind] != O) continue;
     l.uniform = l.kind == 1 ? drawn.data() : nullptr;
     course.moves = l.kind == 4;
-    pi3nn_follow(&course, &t, &l, &rule);
+    pi3nn_make_steps(&course, &t, &l, &rule);
   }
 }
 

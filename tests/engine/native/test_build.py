@@ -23,9 +23,9 @@ STUB = """extern "C" {
 #define PUBLIC __attribute__((visibility("default")))
 PUBLIC long pi3nn_forward() { return 0; }
 PUBLIC long pi3nn_backward() { return 0; }
-PUBLIC long pi3nn_learn() { return 0; }
+PUBLIC long pi3nn_loss_and_gradient() { return 0; }
 PUBLIC long pi3nn_optimise() { return 0; }
-PUBLIC long pi3nn_follow() { return 0; }
+PUBLIC long pi3nn_make_steps() { return 0; }
 PUBLIC long pi3nn_masks() { return 0; }
 }
 """
@@ -38,10 +38,10 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     (tmp_path / "stub.cpp").write_text(STUB)
     monkeypatch.setattr(build, "SOURCE", tmp_path / "stub.cpp")
     build._attempt.cache_clear()
-    native._say.cache_clear()
+    native._warn_once.cache_clear()
     yield
     build._attempt.cache_clear()
-    native._say.cache_clear()
+    native._warn_once.cache_clear()
 
 
 def kernel(engine: str = "auto", shape: Shape = SHAPE) -> native.Kernel | None:
@@ -87,7 +87,7 @@ def test_processes_that_build_the_kernel_at_once_all_succeed(tmp_path: Path) -> 
         "import torch; from pi3nn.engine import native; from pi3nn.engine.native import build;"
         "from pi3nn.engine.nets import Shape; build.FLAGS[0] = '-O0';"
         "k = native.kernel_for(Shape(1, 2), torch.float32, 'cpu', 'native');"
-        "print(k.forward(torch.ones(1, 32), native.Given(torch.ones(1, 1, 1))).item())"
+        "print(k.forward(torch.ones(1, 32), native.StepRows(torch.ones(1, 1, 1))).item())"
     )
     running = [
         subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)

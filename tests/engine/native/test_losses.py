@@ -1,16 +1,17 @@
 """The losses of the kernel are those of the methods in PyTorch: values, gradients, what moves on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
-from pi3nn.engine.batches import generator
 from pi3nn.engine.losses import Info, KnownLoss, MeanSquare
-from pi3nn.engine.native import FusedLoss, Given
-from pi3nn.engine.nets import Shape, StackedMLP, one_thread
+from pi3nn.engine.native import FusedLoss, StepRows
+from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.streams import generator
 from pi3nn.methods import cqr, der, piven, qd, sqr
+from tests.support.arrays import assert_near
 
 PRECISION = [(torch.float64, 1e-9), (torch.float32, 1e-4)]
 GAMMA = 0.95
@@ -45,12 +46,6 @@ EXTREMES: dict[str, Change] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def single_thread() -> Iterator[None]:
-    with one_thread():
-        yield
-
-
 def _bounds(z: Tensor, y: Tensor, room: float) -> Tensor:
     """Outputs whose first is above the target by `room`, the second below, the rest as they are."""
     y = y.repeat(1, z.shape[1] // y.shape[1])
@@ -72,14 +67,6 @@ def numbers(state: int, members: int, dtype: torch.dtype) -> dict[str, Tensor]:
     values |= {"coefficient": 0.3 * (state % 3), "coefficient_rate": 1e-2}
     scale = torch.linspace(0.5, 1.5, members, dtype=dtype)
     return {key: value * scale for key, value in values.items()}
-
-
-def assert_near(ours: Tensor, theirs: Tensor, tolerance: float, what: str) -> None:
-    """Equal within `tolerance` of the largest entry of each member."""
-    ours, theirs = ours.reshape(len(ours), -1), theirs.reshape(len(theirs), -1)
-    assert bool(theirs.isfinite().all()), what
-    error, scale = (ours - theirs).abs().amax(dim=1), theirs.abs().amax(dim=1)
-    assert bool((error <= tolerance * scale + 1e-30).all()), f"{what}: {(error / scale).tolist()}"
 
 
 @every_loss
@@ -138,8 +125,10 @@ def by_kernel(
     net.parameters["out.weight"].data.copy_(z)
     one_hot = torch.eye(rows, dtype=z.dtype).expand(members, -1, -1).contiguous()
     assert net.kernel is not None
-    given = Given(one_hot)
-    loss, moved = net.kernel.learn(fused, net.flat, given, y, weights, net.grad, uniform, state)
+    given = StepRows(one_hot)
+    loss, moved = net.kernel.loss_and_gradient(
+        fused, net.flat, given, y, weights, net.grad, uniform, state
+    )
     gradient = net.grad[:, net.slices["out.weight"]].view(members, rows, outputs)
     return loss, gradient, moved
 
@@ -158,7 +147,7 @@ def by_two_passes(
     net.parameters["hidden0.bias"].data[..., rows:] = -1
     net.parameters["out.weight"].data.copy_(z)
     column = torch.tensor([0.0, 1.0], dtype=z.dtype).view(1, 2, 1).expand(members, 2, rows)
-    given = Given(one.expand(members, -1, -1).contiguous(), column=column)
+    given = StepRows(one.expand(members, -1, -1).contiguous(), column=column)
     assert net.kernel is not None
-    loss, moved = net.kernel.learn(fused, net.flat, given, y, weights, net.grad)
+    loss, moved = net.kernel.loss_and_gradient(fused, net.flat, given, y, weights, net.grad)
     return loss, net.grad[:, net.slices["out.weight"]].view(members, 2 * rows, 1), moved

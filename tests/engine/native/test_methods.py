@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +14,19 @@ from torch import Tensor
 
 from pi3nn import methods
 from pi3nn.engine import training
-from pi3nn.engine.batches import Rows
-from pi3nn.engine.loop import Loop
+from pi3nn.engine.batches import TrainingRows
+from pi3nn.engine.loop import Loop, Outcome
 from pi3nn.engine.losses import Loss
-from pi3nn.engine.nets import StackedMLP, one_thread
-from pi3nn.methods import pi3nn
-from pi3nn.methods.shared import network
+from pi3nn.engine.nets import StackedMLP
+from pi3nn.engine.recipe import Recipe
+from pi3nn.methods.shared import least_squares, network
 from pi3nn.store import Store
-from tests.config.test_config import composed
-from tests.methods.helpers import stack
-from tests.methods.test_contract import every_trained_method, gamma, tiny
+from tests.support.arrays import assert_near
+from tests.support.methods import every_trained_method, gamma, stack, tiny
+from tests.support.runs import composed, run
 
 PRECISION = [(torch.float64, 1e-9), (torch.float32, 1e-4)]
 STATES = 50
-
-
-@pytest.fixture(autouse=True)
-def single_thread() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 @dataclasses.dataclass
@@ -41,9 +34,9 @@ class Call:
     """What a method asked `train` for."""
 
     net: StackedMLP
-    rows: Rows
+    rows: TrainingRows
     loss: Loss
-    recipe: training.Recipe
+    recipe: Recipe
     options: dict[str, Any]
 
 
@@ -53,41 +46,34 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     made: list[Call] = []
 
     def recorded(
-        net: StackedMLP, rows: Rows, loss: Any, recipe: Any, generators: Any, **options: Any
-    ) -> training.Outcome:
-        kept = {key: options[key] for key in ("column", "uniforms", "state") if key in options}
+        net: StackedMLP, rows: TrainingRows, loss: Any, recipe: Any, generators: Any, **options: Any
+    ) -> Outcome:
+        kept = {key: options[key] for key in ("last_input", "uniforms", "state") if key in options}
         made.append(Call(net.select(range(net.members)), rows, loss, recipe, kept))
         return training.train(net, rows, loss, recipe, generators, **options)
 
-    for module in (network, pi3nn):
+    for module in (network, least_squares):
         monkeypatch.setattr(module, "train", recorded)
     return made
 
 
 def step(call: Call, engine: str, dtype: torch.dtype) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Loss, gradient and state after the first step of a call."""
-    given = call.net
-    net = StackedMLP(given.shape, given.members, dtype, engine=engine)
+    start = call.net
+    net = StackedMLP(start.shape, start.members, dtype, engine=engine)
     # Far from where a training starts, too: weights of all sizes.
-    scale = torch.linspace(0.2, 3.0, given.members).unsqueeze(1)
-    net.flat.copy_(given.flat * scale)
+    scale = torch.linspace(0.2, 3.0, start.members).unsqueeze(1)
+    net.flat.copy_(start.flat * scale)
     weights = None if call.rows.weights is None else call.rows.weights.to(dtype)
-    rows = Rows(call.rows.x.to(dtype), call.rows.y.to(dtype), weights)
+    rows = TrainingRows(call.rows.x.to(dtype), call.rows.y.to(dtype), weights)
     state = {key: values.to(dtype) for key, values in (call.options.get("state") or {}).items()}
-    uniforms, said = call.options.get("uniforms", 0), call.options.get("column")
-    column = None if said is None else lambda info: said(info).to(dtype)
+    uniforms, asked = call.options.get("uniforms", 0), call.options.get("last_input")
+    last_input = None if asked is None else lambda info: asked(info).to(dtype)
     seeds = list(range(net.members))
-    run = Loop(net, rows, call.loss, call.recipe, seeds, None, column, uniforms, state)
+    run = Loop(net, rows, call.loss, call.recipe, seeds, last_input, uniforms, state)
     assert (run.fused is not None) == (engine == "native")
     loss = run._gradient()
     return loss, run.work.grad, run.state
-
-
-def assert_near(ours: Tensor, theirs: Tensor, tolerance: float) -> None:
-    """Equal within `tolerance` of the largest entry of each member."""
-    ours, theirs = ours.reshape(len(ours), -1), theirs.reshape(len(theirs), -1)
-    error, size = (ours - theirs).abs().amax(dim=1), theirs.abs().amax(dim=1)
-    assert bool((error <= tolerance * size).all()), (error / size).max()
 
 
 @every_trained_method
@@ -126,9 +112,9 @@ def test_records_of_boston_have_the_same_distribution_over_20_seeds(
     method: str, tmp_path: Path
 ) -> None:
     """Each engine has 20 seeds of its own, so that nothing but the distribution is shared."""
-    found = []
+    tables = []
     for engine, first in (("native", 1), ("torch", 101)):
-        cfg = composed(
+        overrides = [
             "experiment=uci",
             "dataset=boston",
             f"method={method}",
@@ -138,7 +124,8 @@ def test_records_of_boston_have_the_same_distribution_over_20_seeds(
             f"engine={engine}",
             f"store={tmp_path / engine}",
             "workers=1",
-        )
+        ]
+        cfg = composed(*overrides)
         # One of the points of the sweep.
         cfg.sweep = {key: list(values)[:1] for key, values in cfg.sweep.items()}
         cfg.sweep["method.hidden"] = [50]
@@ -147,8 +134,8 @@ def test_records_of_boston_have_the_same_distribution_over_20_seeds(
         assert {member.config["engine"] for member in members} == {engine}
         records = pd.DataFrame(Store(tmp_path / engine).rows())
         assert set(records["status"]) == {"ok"}
-        found.append(records[records["set"] == "test"])
+        tables.append(records[records["set"] == "test"])
     for column in ("picp", "mpiw", "rmse", "interval_score"):
-        ours, theirs = (records[column].dropna() for records in found)
+        ours, theirs = (records[column].dropna() for records in tables)
         assert len(ours) == len(theirs) == 20
         assert ks_2samp(ours, theirs).pvalue > 0.01, column

@@ -10,7 +10,6 @@ from hypothesis.extra import numpy as hnp
 
 from pi3nn.methods.shared.roots import (
     bisect_scale,
-    bisect_shift,
     exact_scale,
     floored,
     median_shift,
@@ -125,16 +124,9 @@ def test_median_shift_puts_half_of_the_rows_above_and_none_on_the_line(residual)
     assert (shifted < 0).sum() == residual.shape[1] // 2
 
 
-@unhurried
-@given(distinct_residuals())
-def test_bisected_shift_puts_the_same_rows_above(residual):
-    assert ((residual > median_shift(residual)) == (residual > bisect_shift(residual))).all()
-
-
 def test_median_shift_takes_each_member_for_itself():
     residual = np.array([[1.0, 2.0, 3.0, 4.0], [10.0, 50.0, 20.0, 30.0]])
     assert median_shift(residual).tolist() == [2.5, 25.0]
-    assert bisect_shift(residual).tolist() == [2.5, 20.0]  # between 10 and 50: 30, 20
 
 
 # The scale, by hand

@@ -1,4 +1,4 @@
-"""What the kernel is given: the shape of networks, a loss, the rows of a step, steps in a row."""
+"""What the kernel needs: the shape of networks, a loss, the rows of a step, steps in a row."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -6,7 +6,7 @@ from typing import Protocol
 from torch import Tensor
 
 
-class Layout(Protocol):
+class NetShape(Protocol):
     """What the kernel needs to know of `pi3nn.engine.nets.Shape`."""
 
     @property
@@ -27,7 +27,7 @@ class Layout(Protocol):
 
 @dataclass(frozen=True)
 class FusedLoss:
-    """A loss that the kernel computes itself, by its name in `build.KINDS`."""
+    """A loss that the kernel computes itself, by its name in `structs.KINDS`."""
 
     kind: str
     constants: tuple[float, ...] = ()
@@ -40,7 +40,7 @@ class FusedLoss:
 
 
 @dataclass(frozen=True)
-class Given:
+class StepRows:
     """The rows of a step, all contiguous unless stated, on the CPU and of the kernel's type."""
 
     x: Tensor
@@ -51,12 +51,12 @@ class Given:
     """`(M, B, H)`: what to multiply the hidden activations by."""
     column: Tensor | None = None
     """`(M, K, B)` of any strides: the last input. All rows are passed K times."""
-    rows: int | None = None
+    count: int | None = None
     """B, where index, masks and column have more rows than are to be computed."""
 
 
 @dataclass(frozen=True)
-class Ahead:
+class NextSteps:
     """What comes with each of K steps in a row, beside the rows."""
 
     factors: Tensor
