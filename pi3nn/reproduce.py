@@ -1,4 +1,4 @@
-"""The whole paper, shard after shard: `scripts/reproduce_paper` and ``make paper``.
+"""The whole paper, task after task: `scripts/reproduce_paper` and ``make paper``.
 
 What is exported is done; what is stored is exported without training; the rest is trained as any
 ``pi3nn-run`` would do it. It can be stopped at any moment and goes on where it was.
@@ -16,8 +16,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import config, forecast, plan, runner
 from pi3nn.errors import UserError
-from pi3nn.paper import export
-from pi3nn.paper.shards import Shard
+from pi3nn.paper import exports
+from pi3nn.paper.tasks import Task
 from pi3nn.plan import Member
 from pi3nn.runner import How
 from pi3nn.store import Store, StoreError
@@ -25,9 +25,9 @@ from pi3nn.store import Store, StoreError
 
 @dataclass
 class Job:
-    """A shard with its members; ``failure`` says why it can't be run."""
+    """A task with its members; ``failure`` says why it can't be run."""
 
-    shard: Shard
+    task: Task
     members: list[Member] = field(default_factory=list)
     levels: list[float] = field(default_factory=list)
     how: How = field(default_factory=How)
@@ -38,12 +38,12 @@ class Job:
         return [member.key for member in self.members]
 
 
-def prepare(shard: Shard) -> Job:
-    """Compose the configuration of a shard and find its members; data are loaded for that."""
-    job = Job(shard)
+def prepare(task: Task) -> Job:
+    """Compose the configuration of a task and find its members; data are loaded for that."""
+    job = Job(task)
     try:
-        cfg = config.composed(*shard.overrides)
-        config.settle_sweep(cfg, shard.overrides)
+        cfg = config.composed(*task.overrides)
+        config.settle_sweep(cfg, task.overrides)
         config.check(cfg)
         job.members, job.levels = plan.members(cfg), list(cfg.levels)
         job.how = How(cfg.workers, cfg.memory)
@@ -53,12 +53,12 @@ def prepare(shard: Shard) -> Job:
 
 
 def run(job: Job, store: Store, folder: Path) -> str:
-    """Train what is not stored, and export the shard; returns what was done, as a sentence.
+    """Train what is not stored, and export the task; returns what was done, as a sentence.
 
     Raises
     ------
     UserError
-        If a stack of the shard failed, after all others are trained and stored.
+        If a stack of the task failed, after all others are trained and stored.
     """
     failures: runner.Failures = {}
     started = time.monotonic()
@@ -68,7 +68,7 @@ def run(job: Job, store: Store, folder: Path) -> str:
         first = next(iter(failures.values()))
         reason = f"{type(first).__name__}: {config.first_line(first)}"
         raise UserError(f"{len(failures)} of {len(job.members)} members failed: {reason}")
-    export.write(folder, job.shard, store, job.keys, job.levels)
+    exports.write(folder, job.task, store, job.keys, job.levels)
     taken = forecast.readable(time.monotonic() - started)
     return f"{len(job.members)} members, {trained} trained, exported after {taken}"
 
@@ -82,7 +82,7 @@ def run_all(jobs: Sequence[Job], store: Store, folder: Path) -> Iterator[tuple[J
                 done = run(job, store, folder)
             except StoreError:
                 raise  # nothing that is still to be trained could be kept
-            except Exception as error:  # the other shards have a right to run
+            except Exception as error:  # the other tasks have a right to run
                 said = config.first_line(error)
                 known = isinstance(error, UserError)
                 job.failure = said if known else f"{type(error).__name__}: {said}"
@@ -93,7 +93,7 @@ def run_all(jobs: Sequence[Job], store: Store, folder: Path) -> Iterator[tuple[J
 
 
 def describe(jobs: Sequence[Job], store: Store, probing: bool) -> Iterator[str]:
-    """The plan, for the screen: a line per shard, then the whole.
+    """The plan, for the screen: a line per task, then the whole.
 
     Times are those of similar members in the store; with `probing` also from short probes.
     """
@@ -106,7 +106,7 @@ def describe(jobs: Sequence[Job], store: Store, probing: bool) -> Iterator[str]:
         position += len(own)
         known = [second for second in seconds if second is not None]
         left, members = sum(map(len, own)), len(job.members)
-        line = f"  {job.shard.name:<36} {members:>4} members, {left:>4} to train"
+        line = f"  {job.task.name:<36} {members:>4} members, {left:>4} to train"
         if own and len(known) == len(own):
             taken = forecast.end(known, min(job.how.processes, len(own)))
             total += taken
@@ -117,7 +117,7 @@ def describe(jobs: Sequence[Job], store: Store, probing: bool) -> Iterator[str]:
         yield line
     for job in jobs:
         if job.failure:
-            yield f"  {job.shard.name}: {job.failure}"
+            yield f"  {job.task.name}: {job.failure}"
     yield _whole(good, stacks, total, unknown)
 
 

@@ -35,9 +35,11 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import config, forecast, plan, runner
 from pi3nn.errors import SweepError, UserError
-from pi3nn.paper import aggregate
+from pi3nn.paper import ood
+from pi3nn.paper.run_verdicts import beside_paper
 from pi3nn.plan import Member
 from pi3nn.progress import Progress
+from pi3nn.results import sweep_table
 from pi3nn.runner import How
 from pi3nn.store import Store, StoreError
 
@@ -78,6 +80,7 @@ class Job:
     levels: list[float] = field(default_factory=list)
     store: str = ""
     unit: str = ""
+    changed: list[str] = field(default_factory=list)
     failure: str = ""
 
 
@@ -346,18 +349,19 @@ def _finish(jobs: list[Job], hydra: Launching) -> None:
                     raise error  # the next job would meet the same
                 job.failure = sentence(error)
     done = [
-        aggregate.Part(
+        sweep_table.SweptJob(
             job.swept,
             Store(job.store),
             [member.key for member in job.members],
             job.levels,
             job.unit,
+            job.changed,
         )
         for job in jobs
         if not job.failure
     ]
     if done:
-        aggregate.write(done, hydra.folder)
+        sweep_table.write(done, hydra.folder, beside_paper, ood.write)
 
 
 def swept(batch: Sequence[Sequence[str]]) -> list[dict[str, str]]:

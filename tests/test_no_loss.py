@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from pi3nn.paper import records
+from pi3nn.results import records
 from pi3nn.store import Store
 from tests.conftest import REPOSITORY
 from tests.test_sweep import comparable
@@ -40,7 +40,7 @@ import json, os, sys
 import hydra, matplotlib, pandas, torch
 from pi3nn import forecast, runner, sweep
 from pi3nn.cli import run
-from pi3nn.paper import aggregate, figures, sensitivity, summary
+from pi3nn.results import figures, sensitivity, summary, sweep_table
 
 train = runner._train_stack
 def noted(number, members, store, *rest):

@@ -154,7 +154,7 @@ def _keep_traceback(error: Exception, folder: Path) -> None:
 
 def _load_figures() -> None:
     """matplotlib takes half a second to load, of which nothing is seen while workers train."""
-    from pi3nn.paper import figures  # noqa: F401
+    from pi3nn.results import figures  # noqa: F401
 
 
 def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool = False) -> None:
@@ -162,7 +162,8 @@ def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool 
     from omegaconf import DictConfig
 
     from pi3nn import config, export, forecast, plan, runner
-    from pi3nn.paper import run_report, summary
+    from pi3nn.paper.run_verdicts import beside_paper
+    from pi3nn.results import run_page, summary
     from pi3nn.store import Store
 
     assert isinstance(cfg, DictConfig)
@@ -176,9 +177,9 @@ def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool 
         export.check(plan.members(cfg))
     members, trained = runner.run(cfg, None if in_sweep else _load_figures)
     store, levels = Store(cfg.store), list(cfg.levels)
-    run = summary.Run([m.key for m in members], levels, cfg.unit.value, trained)
-    summary.write(store, run, folder, in_sweep)
-    run_report.note(folder, store, run, export.reliability(members, store))
+    run = summary.RunSummary([m.key for m in members], levels, cfg.unit.value, trained)
+    summary.write(store, run, folder, in_sweep, beside_paper)
+    run_page.note(folder, store, run, export.reliability(members, store))
     if cfg.save_model:
         export.export(members, store, levels, folder / "model")
         print(summary.in_words(store, run))

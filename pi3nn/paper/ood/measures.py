@@ -15,17 +15,6 @@ from pi3nn.store import Store
 
 Array = NDArray[np.float64]
 
-TITLES = {
-    "pi3nn": "PI3NN (with OOD)",
-    "pi3nn_no_ood": "PI3NN (no OOD)",
-    "pi3nn_fixed": "PI3NN (with OOD), fixed targets",
-    "pi3nn_no_ood_fixed": "PI3NN (no OOD), fixed targets",
-    "qd": "QD",
-    "piven": "PIVEN",
-    "sqr": "SQR",
-    "der": "DER",
-}
-
 HIGHEST = 0.1  # share of the test days that counts as their highest flows
 
 
@@ -71,13 +60,13 @@ def measure(sets: dict[str, Intervals], inside: str, clip: bool) -> dict[str, di
     """
     mean_width = sets["train"].width.mean()
     measured = {}
-    for name, found in sets.items():
-        score = metrics.confidence_score(found.width, mean_width, clip)
+    for name, intervals in sets.items():
+        score = metrics.confidence_score(intervals.width, mean_width, clip)
         measured[name] = {
             "score_mean": float(score.mean()),
             "score_std": float(score.std()),
-            "score_auroc": float(metrics.auroc(sets[inside].width, found.width)),
-            "score_fpr95": float(metrics.fpr95(sets[inside].width, found.width)),
+            "score_auroc": float(metrics.auroc(sets[inside].width, intervals.width)),
+            "score_fpr95": float(metrics.fpr95(sets[inside].width, intervals.width)),
         }
     return measured
 
@@ -109,10 +98,10 @@ def flows(sets: dict[str, Intervals]) -> dict[str, dict[str, float]]:
     return measured
 
 
-def between_levels(found: Sequence[Intervals]) -> int:
-    """Rows where an interval sticks out of one of a higher level; `found` from low to high."""
-    outside = np.zeros(len(found[0].y), dtype=bool)
-    for low, high in itertools.pairwise(found):
+def between_levels(levels: Sequence[Intervals]) -> int:
+    """Rows where an interval sticks out of one of a higher level; `levels` from low to high."""
+    outside = np.zeros(len(levels[0].y), dtype=bool)
+    for low, high in itertools.pairwise(levels):
         # Bounds are kept in single precision: the last digit is no crossing.
         slack = 1e-5 * np.abs(high.width)
         outside |= (low.lower < high.lower - slack) | (low.upper > high.upper + slack)

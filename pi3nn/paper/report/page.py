@@ -13,16 +13,17 @@ from typing import Any
 import pandas as pd
 
 from pi3nn import paths
-from pi3nn.paper import html_page, verdicts
+from pi3nn.paper import verdicts
 from pi3nn.paper.report import prose, render
-from pi3nn.paper.report.cells import RULES, Judged
 from pi3nn.paper.report.claims import RULE, Claim
 from pi3nn.paper.report.grids import QUICK, Grid
 from pi3nn.paper.report.source import Source
+from pi3nn.paper.verdicts import RULES, Judged
+from pi3nn.results import pages
 
 
 @dataclass(frozen=True)
-class Part:
+class Chapter:
     """All that is told of one protocol; ``counts`` has a row per table, then that of all together,
     and a column per verdict."""
 
@@ -61,7 +62,7 @@ _METHODS = (
 )
 
 
-def document(folder: Path, parts: Sequence[Part]) -> str:
+def document(folder: Path, parts: Sequence[Chapter]) -> str:
     """The page as HTML; figures are those written below `folder`."""
     body = "\n".join(
         [
@@ -79,14 +80,14 @@ def document(folder: Path, parts: Sequence[Part]) -> str:
         ]
     )
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
-    return html_page.document("PI3NN, cell by cell", style, body)
+    return pages.document("PI3NN, cell by cell", style, body)
 
 
-def _quick(part: Part) -> str:
+def _quick(part: Chapter) -> str:
     return f'<p class="quick">Protocol {part.source.protocol}: {html.escape(QUICK)}</p>'
 
 
-def _contents(parts: Sequence[Part]) -> str:
+def _contents(parts: Sequence[Chapter]) -> str:
     places = [(f"summary-{p.source.protocol}", f"Summary, {p.source.protocol}") for p in parts]
     places += [(f"results-{p.source.protocol}", f"Tables, {p.source.protocol}") for p in parts]
     places += [("methods", "Methods"), ("discrepancies", "Discrepancies")]
@@ -98,7 +99,7 @@ def _contents(parts: Sequence[Part]) -> str:
 # --- summary -------------------------------------------------------------------------------------
 
 
-def _summary(part: Part) -> str:
+def _summary(part: Chapter) -> str:
     protocol = part.source.protocol
     return (
         f'<h2 id="summary-{protocol}">Summary, protocol {protocol}</h2>'
@@ -107,7 +108,7 @@ def _summary(part: Part) -> str:
     )
 
 
-def _lead(part: Part) -> str:
+def _lead(part: Chapter) -> str:
     """The summary in two sentences."""
     count = {name: int(part.counts[name].iloc[-1]) for name in verdicts.ALL}
     printed = sum(count.values())
@@ -160,7 +161,7 @@ def _rules() -> str:
 # --- tables and figures --------------------------------------------------------------------------
 
 
-def _results(folder: Path, part: Part) -> str:
+def _results(folder: Path, part: Chapter) -> str:
     protocol = part.source.protocol
     keys = "".join(
         f'<span class="key {render.CLASSES[name]}">{html.escape(name)}</span>'
@@ -187,7 +188,7 @@ def _figures(folder: Path, protocol: str) -> Iterator[str]:
     for name, caption in CAPTIONS.items():
         path = folder / f"{name}.png"
         if path.is_file():
-            yield html_page.picture(_small(path), f"{caption} Protocol {protocol}.")
+            yield pages.picture(_small(path), f"{caption} Protocol {protocol}.")
 
 
 def _small(path: Path) -> bytes:
@@ -203,7 +204,7 @@ def _small(path: Path) -> bytes:
     return content.getvalue()
 
 
-def _more(part: Part) -> Iterator[str]:
+def _more(part: Chapter) -> Iterator[str]:
     """The other tables of the experiments out of distribution."""
     for report in part.source.ood.values():
         for section in report.sections:
@@ -237,7 +238,7 @@ def _discrepancies() -> str:
     return f'<h2 id="discrepancies">{title}\n{body}'
 
 
-def _provenance(part: Part) -> str:
+def _provenance(part: Chapter) -> str:
     """Which shards were run, when, where and for how long."""
     protocol, shards = part.source.protocol, part.source.provenance.get("shards", {})
     rows = [

@@ -8,9 +8,9 @@ from itertools import groupby
 
 import pandas as pd
 
-from pi3nn.paper import summary, verdicts
-from pi3nn.paper.ood import tex
+from pi3nn.paper import verdicts
 from pi3nn.paper.report.grids import Box, Grid
+from pi3nn.results import latex, tables
 
 SYMBOLS = {
     verdicts.EQUAL: "=",
@@ -43,7 +43,7 @@ def _ours(box: Box) -> str:
     return "" if box.cell.ours is None else f"{box.cell.ours:.3f}"
 
 
-def csv(grid: Grid) -> str:
+def to_csv(grid: Grid) -> str:
     """One line per cell."""
     rows = [
         {
@@ -60,12 +60,12 @@ def csv(grid: Grid) -> str:
 # --- Markdown ------------------------------------------------------------------------------------
 
 
-def markdown(grid: Grid) -> str:
+def to_markdown(grid: Grid) -> str:
     table = pd.DataFrame(
         [[row.method, row.statistic, *map(_md_box, row.boxes)] for row in grid.rows],
         columns=["", "ours (printed)", *grid.columns],
     )
-    lines = [f"# {grid.title}", "", *summary.markdown(table)]
+    lines = [f"# {grid.title}", "", *tables.markdown(table)]
     for note in [f"Ours, and (printed). Bold: best. Verdicts: {LEGEND}.", *grid.notes]:
         lines += ["", note]
     return "\n".join(lines) + "\n"
@@ -95,27 +95,26 @@ _PREAMBLE = r"""\documentclass{article}
 """
 
 
-def latex(grid: Grid) -> str:
+def to_latex(grid: Grid) -> str:
     """A document of its own; the ``tabular`` in it can be taken elsewhere with its preamble."""
-    head = " & ".join(["", "", *map(tex, grid.columns)]) + r" \\"
-    body = []
-    for method, rows in groupby(grid.rows, key=lambda row: row.method):
-        body.append(r"\midrule")
-        for number, row in enumerate(rows):
-            cells = [tex(method) if number == 0 else "", row.statistic, *map(_tex_box, row.boxes)]
-            body.append(" & ".join(cells) + r" \\")
-    tabular = "\n".join(
+    groups = [list(rows) for _, rows in groupby(grid.rows, key=lambda row: row.method)]
+    cells = [
         [
-            rf"\begin{{tabular}}{{ll{'l' * len(grid.columns)}}}",
-            *(r"\toprule", head, *body, r"\bottomrule"),
-            r"\end{tabular}",
+            [
+                latex.text(row.method) if row is rows[0] else "",
+                row.statistic,
+                *map(_tex_box, row.boxes),
+            ]
+            for row in rows
         ]
-    )
+        for rows in groups
+    ]
+    tabular = latex.tabular(["", "", *map(latex.text, grid.columns)], cells)
     symbols = ", ".join(f"{_TEX_SYMBOLS[name]} {name}" for name in verdicts.ALL)
-    notes = [f"Ours, and (printed). Grey: best. Verdicts: {symbols}.", *map(tex, grid.notes)]
+    notes = [f"Ours, and (printed). Grey: best. Verdicts: {symbols}.", *map(latex.text, grid.notes)]
     # A wide table is shrunk to the page, a narrow one stays as it is.
     return (
-        f"{_PREAMBLE}\\textbf{{{tex(grid.title)}}}\n\n\\medskip\n"
+        f"{_PREAMBLE}\\textbf{{{latex.text(grid.title)}}}\n\n\\medskip\n"
         f"\\resizebox{{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}}{{!}}{{%\n{tabular}}}\n"
         "\\end{center}\n\\footnotesize\n" + "\n\n".join(notes) + "\n\\end{document}\n"
     )
@@ -165,10 +164,10 @@ def details(box: Box) -> str:
     cell = box.cell
     parts = [cell.verdict]
     if cell.ours is not None:
-        told = f"ours {cell.ours:.4f}"
+        numbers = f"ours {cell.ours:.4f}"
         if cell.printed and cell.tolerance is not None:
-            told += f", printed {cell.printed}, allowed {cell.tolerance:.4f}"
-        parts += [told, cell.basis]
+            numbers += f", printed {cell.printed}, allowed {cell.tolerance:.4f}"
+        parts += [numbers, cell.basis]
     elif cell.printed:
         parts.append(f"printed {cell.printed}")
     return "; ".join(filter(None, [*parts, cell.reason]))

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pi3nn.paper.figures import INSIDE
+from pi3nn.results.figures import INSIDE
 
 _APART = ("dataset", "method")  # curves of different ones are never averaged
 _PANELS = (("picp", "PICP"), ("nmpiw", "mean width / range of the target"))
@@ -19,7 +19,7 @@ _PANELS = (("picp", "PICP"), ("nmpiw", "mean width / range of the target"))
 def figure(table: pd.DataFrame, swept: Sequence[str]) -> Figure:
     """Two rows of panels, PICP above width, and one column for each of the keys `swept`.
 
-    `table` has one row per job and level, as `pi3nn.paper.aggregate.table` makes it.
+    `table` has one row per job and level, as `pi3nn.results.sweep_table.table` makes it.
     """
     if "levels" not in swept:
         gammas = set(table["gamma"])

@@ -10,7 +10,7 @@ import pandas as pd
 
 from pi3nn import atomic
 from pi3nn.errors import UserError, nearest
-from pi3nn.paper.tables import swept_columns
+from pi3nn.results.tables import swept_columns
 from pi3nn.store import Store
 
 COLUMNS = [

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from pi3nn.cli.report import _guarded
 from pi3nn.errors import UserError
-from pi3nn.paper import run_report
+from pi3nn.results import run_page
 from tests.cli.test_run import QUICK, pi3nn_run
 
 
@@ -43,11 +43,11 @@ def test_methods_trained_for_each_level_have_a_page_too(tmp_path: Path) -> None:
     done = pi3nn_run(tmp_path, "dataset=yacht", *quick, "sweep={}", "levels=[0.5,0.9]")
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "results" / "uci" / "yacht" / "qd-paper"
-    assert run_report.page(folder).count("<img") == 2
+    assert run_page.page(folder).count("<img") == 2
 
 
 def test_reached_coverage_is_drawn_at_the_levels_asked() -> None:
-    ax = run_report.reliability(Figure().subplots(), [0.5, 0.9], [0.4, 0.95], rows=50)
+    ax = run_page.reliability(Figure().subplots(), [0.5, 0.9], [0.4, 0.95], rows=50)
     line = ax.get_lines()[-1]
     np.testing.assert_array_equal(line.get_xdata(), [0.5, 0.9])
     np.testing.assert_array_equal(line.get_ydata(), [0.4, 0.95])
@@ -55,7 +55,7 @@ def test_reached_coverage_is_drawn_at_the_levels_asked() -> None:
 
 def test_densities_of_all_sets_share_their_bins_and_keep_every_row() -> None:
     widths = {"train": np.ones(50), "ood": np.array([1.0, 2.0, 1e9])}
-    ax = run_report.width_density(Figure().subplots(), widths)
+    ax = run_page.width_density(Figure().subplots(), widths)
     for patch, values in zip(ax.patches, widths.values(), strict=True):
         corners = patch.get_xy()
         steps = np.diff(corners[:, 0])
@@ -73,4 +73,4 @@ def test_a_folder_that_is_no_run_is_one_sentence(
 def test_members_that_are_gone_are_said_to_be(ran: Path, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text((ran / "run.json").read_text())
     with pytest.raises(UserError, match=r"1 of 1 members .* are no longer in"):
-        run_report.page(tmp_path)
+        run_page.page(tmp_path)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pi3nn import atomic, metrics
 from pi3nn.errors import UserError
-from pi3nn.paper import html_page, summary
+from pi3nn.results import pages, summary
 from pi3nn.store import Store
 
 Array = NDArray[np.float64]
@@ -29,7 +29,9 @@ _STYLE = (
 )
 
 
-def note(folder: Path, store: Store, run: summary.Run, reliability: Mapping[str, Any]) -> None:
+def note(
+    folder: Path, store: Store, run: summary.RunSummary, reliability: Mapping[str, Any]
+) -> None:
     """Leave in `folder` which members a run had, for `page`."""
     content = {
         "store": os.path.relpath(store.root, folder),  # the two may move together
@@ -55,13 +57,11 @@ def page(folder: Path) -> str:
     title = f"{first['dataset']}, {first['method']}, protocol {first['protocol']}"
     shown = records[(records["status"] == "ok") & records["gamma"].isin(left["levels"])]
     figures = _figures(store, shown, left["reliability"]) if len(shown) else []
-    body = "".join(html_page.picture(png, name) for name, png in figures)
+    body = "".join(pages.picture(png, name) for name, png in figures)
     table = folder / "table.md"
     told = html.escape(table.read_text(encoding="utf-8")) if table.is_file() else ""
     body = body or "<p>Every member failed; the records say why.</p>"
-    return html_page.document(
-        title, _STYLE, f"<h1>{html.escape(title)}</h1>\n{body}<pre>{told}</pre>"
-    )
+    return pages.document(title, _STYLE, f"<h1>{html.escape(title)}</h1>\n{body}<pre>{told}</pre>")
 
 
 def _read(folder: Path) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _figures(
     """Captions, and pictures as PNG, of the first member at the highest level."""
     from matplotlib.figure import Figure
 
-    from pi3nn.paper.figures import interval_band
+    from pi3nn.results.figures import interval_band
 
     highest = shown[shown["gamma"] == shown["gamma"].max()]
     key, gamma = str(highest["key"].iloc[0]), float(highest["gamma"].iloc[0])

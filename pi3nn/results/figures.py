@@ -17,23 +17,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from pi3nn import atomic, metrics
-from pi3nn.paper import tables
+from pi3nn.results import tables
 from pi3nn.store import Store
 
 BAND, INSIDE, OUTSIDE = "#9ecae1", "#08519c", "#d94801"
-# One colour and one marker per method in all figures; apart for colour-blind readers, too.
-COLOURS = {
-    "pi3nn": "#0072b2",
-    "pi3nn_no_ood": "#56b4e9",
-    "pi3nn_fixed": "#004466",
-    "pi3nn_no_ood_fixed": "#2a6f97",
-    "qd": "#e69f00",
-    "piven": "#009e73",
-    "sqr": "#cc79a7",
-    "sqr_free": "#cc79a7",
-    "der": "#d55e00",
-}
-MARKERS = {"pi3nn": "o", "qd": "s", "piven": "^", "sqr": "D", "sqr_free": "D", "der": "v"}
 
 
 def save(figure: Figure, path: Path) -> None:
