@@ -38,4 +38,4 @@ def _cell(entry: Entry, protocol: str, place: Place, changed: Sequence[str]) -> 
     judged = verdicts.on_uci(entry, protocol, place)
     if changed:
         return Printed(judged.printed)
-    return Printed(judged.printed, judged.verdict, judged.reason)
+    return Printed(judged.printed, judged.verdict, judged.explanation)

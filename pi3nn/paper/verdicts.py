@@ -102,6 +102,13 @@ class Judged:
     reason: str
     basis: str = ""
 
+    @property
+    def explanation(self) -> str:
+        """The verdict with its reason, for those who see no other column; empty without a reason."""
+        if not self.reason or self.verdict in (EQUAL, WITHIN):
+            return self.reason
+        return f"{self.verdict}; {self.reason}"
+
 
 def judged(protocol: str, place: Place, ours: Ours | str) -> Judged:
     """The verdict on a number of ours; or on none, and `ours` is the reason."""

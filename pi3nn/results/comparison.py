@@ -17,11 +17,11 @@ COLUMNS = 100  # of a screen
 
 @dataclass(frozen=True)
 class Printed:
-    """A printed number; ``verdict`` and ``reason`` may be empty."""
+    """A printed number; the verdict on ours, and what there is to say of it, may be empty."""
 
     text: str
     verdict: str = ""
-    reason: str = ""
+    explanation: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,19 @@ def nothing(entry: Entry, changed: Sequence[str]) -> Comparison:
     return Comparison()
 
 
-def no_verdicts(changed: Sequence[str]) -> str:
-    """Why there are none."""
-    verb = "differs" if len(changed) == 1 else "differ"
-    return f"No verdicts: {', '.join(changed)} {verb} from the experiment's own settings."
+def no_verdicts(changed: Sequence[str], of: str = "") -> str:
+    """Why there are none; `of` which runs, if not of all."""
+    of, verb = f" for {of}" if of else "", "differs" if len(changed) == 1 else "differ"
+    return f"No verdicts{of}: {', '.join(changed)} {verb} from the experiment's own settings."
 
 
-def reasons(cells: Iterable[tuple[str, Printed]]) -> list[str]:
-    """A sentence for each verdict with a reason; cells, given with their names, share one."""
-    names: dict[tuple[str, str], list[str]] = {}
-    for name, cell in cells:
-        if cell.reason:
-            names.setdefault((cell.verdict, cell.reason), []).append(name)
-    return [f"{', '.join(who)} {verdict}: {why}." for (verdict, why), who in names.items()]
+def shared(explanations: Iterable[tuple[str, str]]) -> list[str]:
+    """A sentence for each explanation there is; cells, given by name, share one."""
+    names: dict[str, list[str]] = {}
+    for name, explanation in explanations:
+        if explanation:
+            names.setdefault(explanation, []).append(name)
+    return [f"{', '.join(cells)}: {explanation}." for explanation, cells in names.items()]
 
 
 def listed(sentences: Iterable[str]) -> list[str]:

@@ -137,13 +137,10 @@ def _statistics(entry: Entry, run: RunSummary, compare: Compare) -> Iterator[str
     if any(cell.verdict for cell in cells.values()):
         shown["verdict"] = [cell.verdict for cell in cells.values()]
     yield from tables.markdown(shown)
+    explanations = comparison.shared((NAMES[n], cell.explanation) for n, cell in cells.items())
+    if explanations:
+        yield from ["", *comparison.listed(explanations)]
     if "verdict" in shown:
-        yield ""
-        yield from comparison.listed(
-            comparison.reasons((NAMES[name], cell) for name, cell in cells.items())
-        )
-        yield ""
-        yield printed.rule
+        yield from ["", printed.rule]
     elif printed.changed:
-        yield ""
-        yield comparison.no_verdicts(printed.changed)
+        yield from ["", comparison.no_verdicts(printed.changed)]

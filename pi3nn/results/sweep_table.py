@@ -123,7 +123,7 @@ def _compared(
 
 def _beside_print(jobs: Sequence[SweptJob], compare: Compare) -> Iterator[str]:
     """Jobs whose numbers are printed elsewhere: ours (printed) verdict, and why not."""
-    rows, reasons, changed = [], list[str](), dict[tuple[str, ...], list[str]]()
+    rows, explanations, changed = [], list[str](), dict[tuple[str, ...], list[str]]()
     source, rule = "", ""
     for job, entry, printed in _compared(jobs, compare):
         cells = {
@@ -137,15 +137,17 @@ def _beside_print(jobs: Sequence[SweptJob], compare: Compare) -> Iterator[str]:
             changed.setdefault(tuple(printed.changed), []).append(label)
         else:
             rule = printed.rule
-            reasons += [f"{label}: {why}" for why in comparison.reasons(printed.cells.items())]
+            explanations += comparison.shared(
+                (f"{label} {name}", cell.explanation) for name, cell in printed.cells.items()
+            )
     if not rows:
         return
     yield from ["", f"## PICP: ours (printed in the {source}) verdict", ""]
     yield from tables.markdown(pd.DataFrame(rows).fillna(""))
-    if reasons:
-        yield from ["", *comparison.listed(reasons)]
+    if explanations:
+        yield from ["", *comparison.listed(explanations)]
     for keys, labels in changed.items():
-        where = f" ({'; '.join(labels)})" if len(labels) < len(rows) else ""
-        yield from ["", comparison.no_verdicts(keys) + where]
+        of = ", ".join(labels) if len(labels) < len(rows) else ""
+        yield from ["", comparison.no_verdicts(keys, of)]
     if rule:
         yield from ["", rule]

@@ -16,7 +16,7 @@ import pytest
 from pi3nn.data import flight
 from pi3nn.paper.ood import measures
 from pi3nn.paper.ood.averages import Runs, beside_paper
-from pi3nn.paper.ood.measures import Intervals
+from pi3nn.results.original_units import Intervals
 from pi3nn.store import Store
 
 
@@ -79,14 +79,16 @@ def test_ours_is_judged_by_the_scatter_of_single_runs(
     table = beside(ours, scatter, runs)
     assert table["paper"].item() == "0.28 ± 0.08"
     assert table["verdict"].item() == verdict
-    reason = table["reason"].item()
+    reason = table["explanation"].item()
     assert ("200 tanh units" in reason) == (verdict == "differs")
     assert ("one run only" in reason) == (verdict == "differs" and runs == 1)
 
 
 def test_runs_with_other_settings_get_no_verdict() -> None:
     table = beside(0.284, np.nan, 1, "method.steps")
-    assert table[["paper", "verdict", "reason"]].to_numpy().tolist() == [["0.28 ± 0.08", "", ""]]
+    assert table[["paper", "verdict", "explanation"]].to_numpy().tolist() == [
+        ["0.28 ± 0.08", "", ""]
+    ]
 
 
 def run(folder: Path, *arguments: str) -> str:

@@ -44,11 +44,23 @@ def test_only_runs_whose_records_are_there_are_counted(tmp_path: Path) -> None:
 
 def test_prose_knows_what_the_documents_use() -> None:
     text = "## A `b`\n\nOne **two `x*y*z`** [three](four.md) a < b\n\n| h |\n|---|\n| \\|z\\| |"
-    assert prose.to_html(text, shift=1) == (
-        "<h3>A <code>b</code></h3>\n<p>One <b>two <code>x*y*z</code></b> three a &lt; b</p>\n"
-        '<div class="wide"><table class="plain"><thead><tr><th>h</th></tr></thead>'
-        "<tbody><tr><td>|z|</td></tr></tbody></table></div>"
+    page = prose.to_html(text, shift=1)
+    assert "<h3>A <code>b</code></h3>" in page
+    assert "<p>One <strong>two <code>x*y*z</code></strong> three a &lt; b</p>" in page
+    assert '<div class="wide"><table class="plain">' in page
+    assert "<td>|z|</td>" in page
+    assert page.count("<div") == page.count("</table></div>") == 1
+
+
+def test_what_records_say_is_escaped(tmp_path: Path) -> None:
+    failed = runs("boston", "pi3nn", "paper").assign(
+        picp=float("nan"), status="failed", reason='<b>&"loss" was NaN'
     )
+    export(tmp_path, failed)
+    assert _guarded(["paper", str(tmp_path)]) == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "&lt;b&gt;&amp;&#34;loss&#34; was NaN" in page
+    assert "<b>&" not in page
 
 
 def test_the_command_needs_no_torch(tmp_path: Path) -> None:

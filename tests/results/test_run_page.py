@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,14 +54,31 @@ def test_reached_coverage_is_drawn_at_the_levels_asked() -> None:
     np.testing.assert_array_equal(line.get_ydata(), [0.4, 0.95])
 
 
+def steps(patch: Any) -> tuple[list[float], list[float]]:
+    """Edges of the bins of a histogram drawn as a step, and the heights between them."""
+    corners = patch.get_xy()
+    ahead = np.diff(corners[:, 0]) > 0
+    edges = [*corners[:-1][ahead, 0].tolist(), float(corners[:, 0].max())]
+    return edges, corners[1:][ahead, 1].tolist()
+
+
 def test_densities_of_all_sets_share_their_bins_and_keep_every_row() -> None:
-    widths = {"train": np.ones(50), "ood": np.array([1.0, 2.0, 1e9])}
+    # The bins end at the largest 99 % quantile of a set; one row is far beyond.
+    widths = {"train": np.linspace(0.1, 4, 100), "ood": np.array([1.0, 2.0, 3.0])}
+    widths["far"] = np.array([*np.full(999, 0.5), 1e9])
     ax = run_page.width_density(Figure().subplots(), widths)
-    for patch, values in zip(ax.patches, widths.values(), strict=True):
-        corners = patch.get_xy()
-        steps = np.diff(corners[:, 0])
-        assert float(np.sum(steps[steps > 0] * corners[1:][steps > 0, 1])) == pytest.approx(1)
-        assert len(values)
+    drawn = {label: steps(patch) for label, patch in zip(widths, ax.patches, strict=True)}
+    edges = drawn["train"][0]
+    assert len(edges) == 41
+    assert edges[0] == 0
+    assert edges[-1] == pytest.approx(max(np.quantile(v, 0.99) for v in widths.values()))
+    for label, (bins, heights) in drawn.items():
+        np.testing.assert_allclose(bins, edges)  # one scale
+        counts = np.array(heights) * np.diff(edges) * len(widths[label])
+        expected = np.histogram(np.minimum(widths[label], edges[-1]), bins=edges)[0]
+        np.testing.assert_allclose(counts, expected, atol=1e-9)
+        assert expected.sum() == len(widths[label])  # every row
+    assert drawn["far"][1][-1] > 0  # the one row beyond
 
 
 def test_a_folder_that_is_no_run_is_one_sentence(

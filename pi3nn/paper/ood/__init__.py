@@ -72,7 +72,7 @@ def _lines(runs: Runs, sections: Sequence[Section]) -> Iterator[str]:
     for section in sections:
         yield from ["", f"## {section.title}", ""]
         yield from tables.markdown(section.table)
-        if section.reasons:
-            yield from ["", *comparison.listed(section.reasons)]
+        if section.explanations:
+            yield from ["", *comparison.listed(section.explanations)]
         for note in section.notes:
             yield from ["", note]

@@ -107,12 +107,12 @@ def averages(runs: Runs) -> pd.DataFrame:
 
 
 def beside_paper(table: pd.DataFrame, printed_in: str, runs: Runs) -> pd.DataFrame:
-    """The same rows with ``paper``, as printed, and ``verdict`` and ``reason`` of the mean.
+    """The same rows with ``paper``, as printed, ``verdict`` on the mean and its ``explanation``.
 
     Empty where nothing is printed; no verdict where the runs of a method have other settings.
     """
     rows = [_beside(row, printed_in, runs) for row in each(table)]
-    columns = pd.DataFrame(rows, columns=["paper", "verdict", "reason"], index=table.index)
+    columns = pd.DataFrame(rows, columns=["paper", "verdict", "explanation"], index=table.index)
     return pd.concat([table, columns], axis=1)
 
 
@@ -125,4 +125,4 @@ def _beside(row: Any, printed_in: str, runs: Runs) -> tuple[str, str, str]:
     if runs.changed.get(row.method):
         return printed, "", ""
     judged = verdicts.on_confidence(row, str(runs.first.protocol), place)
-    return printed, judged.verdict, judged.reason
+    return printed, judged.verdict, judged.explanation

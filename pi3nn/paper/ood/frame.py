@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pi3nn.paper.ood.measures import Intervals, between_levels, flows, growth, intervals, measure
+from pi3nn.paper.ood.measures import between_levels, flows, growth, measure
+from pi3nn.results.original_units import Intervals, intervals
 from pi3nn.results.records import COLUMNS, of_members, rounded
 from pi3nn.results.tables import each, swept_columns
 from pi3nn.store import Arrays, Store
@@ -73,8 +74,8 @@ def _of_member(row: Any, sets: dict[str, Intervals], store: Store) -> Extra:
     elif row.experiment == "streamflow":
         extra = flows(sets)
     return {
-        name: {"width": float(intervals.width.mean()), **extra.get(name, {})}
-        for name, intervals in sets.items()
+        name: {"width": float(of_set.width.mean()), **extra.get(name, {})}
+        for name, of_set in sets.items()
     }
 
 

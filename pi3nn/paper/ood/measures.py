@@ -4,53 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pi3nn import metrics
-from pi3nn.store import Store
-
-Array = NDArray[np.float64]
+from pi3nn.results.original_units import Intervals
 
 HIGHEST = 0.1  # share of the test days that counts as their highest flows
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """The intervals of one member at one level on one set, in original units, each ``(N,)``."""
-
-    y: Array
-    point: Array
-    lower: Array
-    upper: Array
-    index: NDArray[Any] | None
-
-    @property
-    def width(self) -> Array:
-        return self.upper - self.lower
-
-
-def intervals(store: Store, key: str, gamma: float) -> dict[str, Intervals]:
-    """Of every set of a member."""
-    arrays, scalars = store.predictions(key), store.result(key)["scalars"]
-
-    def original(name: str) -> Array:
-        values = arrays[name].astype(np.float64)
-        return np.asarray(values * scalars["y_std"] + scalars["y_mean"])
-
-    return {
-        name: Intervals(
-            original(f"{name}/y"),
-            original(f"{name}/point"),
-            original(f"{name}/lower@{gamma}"),
-            original(f"{name}/upper@{gamma}"),
-            arrays.get(f"{name}/index"),
-        )
-        for name in dict.fromkeys(name.partition("/")[0] for name in arrays)
-    }
 
 
 def measure(sets: dict[str, Intervals], inside: str, clip: bool) -> dict[str, dict[str, float]]:

@@ -13,18 +13,17 @@ from pi3nn.paper.ood.averages import Runs, averages, beside_paper
 from pi3nn.paper.ood.measures import HIGHEST
 from pi3nn.paper.paper_methods import ood_title
 from pi3nn.results import comparison
-from pi3nn.results.comparison import Printed
 from pi3nn.results.tables import each
 
 
 @dataclass(frozen=True)
 class Section:
-    """A table for reading, with a line above and lines below it; ``reasons`` are those of verdicts."""
+    """A table for reading, with a line above and lines below it; ``explanations`` are of verdicts."""
 
     title: str
     table: pd.DataFrame
     notes: Sequence[str] = ()
-    reasons: Sequence[str] = ()
+    explanations: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -57,19 +56,37 @@ _RULE = (
 
 def _rule(table: pd.DataFrame, runs: Runs) -> list[str]:
     """What confidence and verdicts are, and why there are none where settings differ."""
-    changed = {tuple(keys) for method, keys in runs.changed.items() if keys}
+    methods: dict[tuple[str, ...], list[str]] = {}
+    for method, keys in runs.changed.items():
+        if keys:
+            methods.setdefault(tuple(keys), []).append(ood_title(method))
     return [
         _RULE.format(runs=int(table["runs"].max())),
-        *(comparison.no_verdicts(keys) for keys in sorted(changed)),
+        *(
+            comparison.no_verdicts(
+                keys, ", ".join(titles) if len(titles) < len(runs.changed) else ""
+            )
+            for keys, titles in methods.items()
+        ),
     ]
 
 
-def _reasons(table: pd.DataFrame, gamma: float) -> list[str]:
+def _explanations(table: pd.DataFrame, gamma: float) -> list[str]:
     """Why numbers of the table differ from the printed ones."""
-    rows = each(table[table["gamma"] == gamma])
-    return comparison.reasons(
-        (f"{ood_title(r.method)} {r.set}", Printed(r.paper, r.verdict, r.reason)) for r in rows
+    sets: dict[tuple[str, str], list[str]] = {}
+    for row in each(table[(table["gamma"] == gamma) & (table["explanation"] != "")]):
+        sets.setdefault((row.method, row.explanation), []).append(row.set)
+    return comparison.shared(
+        (f"{ood_title(method)} {'/'.join(sorted(names))}", explanation)
+        for (method, explanation), names in sets.items()
     )
+
+
+def _shown(rows: list[dict[str, str]]) -> pd.DataFrame:
+    """The rows as a table, which shows verdicts if there are any."""
+    table = pd.DataFrame(rows)
+    verdicts = [name for name in table if str(name).startswith("verdict")]
+    return table if table[verdicts].to_numpy().any() else table.drop(columns=verdicts)
 
 
 # --- 10D cubic: Table 2 and Figure 2 ---------------------------------------------------------------
@@ -102,9 +119,9 @@ def _cubic10d(runs: Runs) -> ExperimentReport:
         )
     section = Section(
         f"Table 2: confidence at {gamma:.4g}",
-        pd.DataFrame(shown),
+        _shown(shown),
         [*_rule(table, runs), *_between(table, runs, "test")],
-        _reasons(table, gamma),
+        _explanations(table, gamma),
     )
     return ExperimentReport(table, [section], lambda: _figures().cubic10d(runs, table))
 
@@ -189,9 +206,9 @@ def _flight(runs: Runs) -> ExperimentReport:
     sections = [
         Section(
             f"Table 3: confidence at {gamma:.4g} by rank of the airport",
-            pd.DataFrame(scores),
+            _shown(scores),
             _rule(table, runs),
-            _reasons(table, gamma),
+            _explanations(table, gamma),
         ),
         Section(
             "Rank 4 against the others", pd.DataFrame(detection), _between(table, runs, "rank4")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from pi3nn import metrics
 from pi3nn.paper import paper_methods
@@ -69,6 +70,10 @@ class Box:
     shaded: bool
     marked: bool
 
+    @property
+    def ours(self) -> str:
+        return "" if self.cell.ours is None else f"{self.cell.ours:.3f}"
+
 
 @dataclass(frozen=True)
 class Row:
@@ -87,6 +92,11 @@ class Grid:
     rows: list[Row]
     notes: list[str]
     quick: bool
+
+    @property
+    def by_method(self) -> list[list[Row]]:
+        """The rows of each method."""
+        return [list(rows) for _, rows in groupby(self.rows, key=lambda row: row.method)]
 
 
 def arranged(source: Source, cells: Sequence[Judged]) -> list[Grid]:

@@ -1,10 +1,6 @@
-"""A grid as CSV, Markdown, LaTeX and HTML."""
+"""A grid as CSV, Markdown and LaTeX, and what its HTML says."""
 
 from __future__ import annotations
-
-import html
-from collections.abc import Iterator
-from itertools import groupby
 
 import pandas as pd
 
@@ -39,10 +35,6 @@ CLASSES = {
 }
 
 
-def _ours(box: Box) -> str:
-    return "" if box.cell.ours is None else f"{box.cell.ours:.3f}"
-
-
 def to_csv(grid: Grid) -> str:
     """One line per cell."""
     rows = [
@@ -72,7 +64,7 @@ def to_markdown(grid: Grid) -> str:
 
 
 def _md_box(box: Box) -> str:
-    ours = _ours(box) + ("†" if box.marked else "")
+    ours = box.ours + ("†" if box.marked else "")
     if box.shaded:
         ours = f"**{ours}**"
     printed = f"({box.cell.printed})" if box.cell.printed else ""
@@ -97,7 +89,6 @@ _PREAMBLE = r"""\documentclass{article}
 
 def to_latex(grid: Grid) -> str:
     """A document of its own; the ``tabular`` in it can be taken elsewhere with its preamble."""
-    groups = [list(rows) for _, rows in groupby(grid.rows, key=lambda row: row.method)]
     cells = [
         [
             [
@@ -107,7 +98,7 @@ def to_latex(grid: Grid) -> str:
             ]
             for row in rows
         ]
-        for rows in groups
+        for rows in grid.by_method
     ]
     tabular = latex.tabular(["", "", *map(latex.text, grid.columns)], cells)
     symbols = ", ".join(f"{_TEX_SYMBOLS[name]} {name}" for name in verdicts.ALL)
@@ -121,42 +112,13 @@ def to_latex(grid: Grid) -> str:
 
 
 def _tex_box(box: Box) -> str:
-    ours = _ours(box) + (r"$^\dagger$" if box.marked else "")
+    ours = box.ours + (r"$^\dagger$" if box.marked else "")
     printed = rf"{{\scriptsize({box.cell.printed})}}" if box.cell.printed else ""
     text = " ".join(filter(None, [ours, printed, _TEX_SYMBOLS[box.cell.verdict]]))
     return (r"\cellcolor{best} " if box.shaded else "") + text
 
 
-# --- HTML ----------------------------------------------------------------------------------------
-
-
-def to_html(grid: Grid) -> str:
-    """A table that scrolls on its own where the page is narrow; details are in the cells' titles."""
-    return f'<div class="wide"><table class="grid">{"".join(_html_rows(grid))}</table></div>'
-
-
-def _html_rows(grid: Grid) -> Iterator[str]:
-    yield f"<caption>{html.escape(grid.title)}</caption><thead><tr><th></th><th></th>"
-    yield "".join(f'<th scope="col">{html.escape(name)}</th>' for name in grid.columns)
-    yield "</tr></thead>"
-    for method, group in groupby(grid.rows, key=lambda row: row.method):
-        rows = list(group)
-        yield "<tbody>"
-        for number, row in enumerate(rows):
-            yield "<tr>"
-            if number == 0:
-                yield f'<th scope="rowgroup" rowspan="{len(rows)}">{html.escape(method)}</th>'
-            yield f'<th scope="row">{row.statistic}</th>{"".join(map(_html_box, row.boxes))}</tr>'
-        yield "</tbody>\n"
-
-
-def _html_box(box: Box) -> str:
-    classes = CLASSES[box.cell.verdict] + (" best" if box.shaded else "")
-    ours = _ours(box) or ("–" if box.cell.printed else "")
-    dagger = "<sup>†</sup>" if box.marked else ""
-    printed = f"<small>{box.cell.printed}</small>" if box.cell.printed else ""
-    title = html.escape(details(box), quote=True)
-    return f'<td class="{classes}" title="{title}">{ours}{dagger}{printed}</td>'
+# --- HTML: templates/grid.html -------------------------------------------------------------------
 
 
 def details(box: Box) -> str:
