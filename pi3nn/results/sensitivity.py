@@ -51,12 +51,12 @@ def effect(ax: Axes, table: pd.DataFrame, key: str, metric: str, apart: Sequence
     """
     ordered = pd.api.types.is_numeric_dtype(table[key])
     values = list(dict.fromkeys(table[key].sort_values() if ordered else table[key]))
-    place = {value: number for number, value in enumerate(values)}
+    position = {value: number for number, value in enumerate(values)}
     by = [name for name in apart if name != key]
     groups = table.groupby(by, sort=False) if by else [((), table)]
     style = "-" if ordered else "none"
     for names, group in groups:
-        at = group[key].map(place)
+        at = group[key].map(position)
         means = group.groupby(at)[metric].mean()
         (line,) = ax.plot(
             means.index, means, ls=style, marker="o", ms=5, lw=1.2, label=_label(names)

@@ -14,9 +14,11 @@ import pandas as pd
 import pytest
 
 from pi3nn.data import flight
+from pi3nn.paper import ood
 from pi3nn.paper.ood import measures
 from pi3nn.paper.ood.averages import Runs, beside_paper
 from pi3nn.results.original_units import Intervals
+from pi3nn.results.sweep_table import SweptJob
 from pi3nn.store import Store
 
 
@@ -89,6 +91,19 @@ def test_runs_with_other_settings_get_no_verdict() -> None:
     assert table[["paper", "verdict", "explanation"]].to_numpy().tolist() == [
         ["0.28 ± 0.08", "", ""]
     ]
+
+
+def test_other_seeds_are_no_other_settings_of_an_experiment_judged_by_single_runs() -> None:
+    class Named:
+        def result(self, key: str) -> dict[str, Any]:
+            return {"member": {"method": key}}
+
+    store: Any = Named()
+    jobs = [
+        SweptJob({"method": "pi3nn"}, store, ["pi3nn"], [0.9], "run", ["seeds"]),
+        SweptJob({"method": "qd"}, store, ["qd"], [0.9], "run", ["method.epochs", "seeds"]),
+    ]
+    assert ood._changed(jobs) == {"pi3nn": [], "qd": ["method.epochs"]}
 
 
 def run(folder: Path, *arguments: str) -> str:

@@ -33,8 +33,8 @@ def measured(store: Store, keys: Sequence[str], levels: Sequence[float]) -> pd.D
         for key, gamma, sets in _of_all(store, records)
         for name, values in sets.items()
     }
-    places = zip(records["key"], records["gamma"], records["set"], strict=True)
-    beyond = pd.DataFrame([extra.get(place, {}) for place in places], index=records.index)
+    rows = zip(records["key"], records["gamma"], records["set"], strict=True)
+    beyond = pd.DataFrame([extra.get(row, {}) for row in rows], index=records.index)
     columns = [*COLUMNS, *swept_columns(records)]
     return rounded(records.reindex(columns=columns).join(beyond))
 
