@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pi3nn import config
 from pi3nn.cli import reproduce_paper as command
 from pi3nn.errors import UserError
 from pi3nn.paper import exports, report, tasks
