@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pi3nn.paper import paper_methods
 
+GAMMA = 0.95  # of all UCI tables (paper, section 4.1)
+
 Place = tuple[str, str, str, str]
 """Of a printed number: table (table1, mpiw, conf_10d, conf_flight), method, column and statistic."""
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pi3nn.paper import paper_methods, published, verdicts
-from pi3nn.paper.published import Place
+from pi3nn.paper.published import GAMMA, Place
 from pi3nn.results.comparison import Comparison, Printed
 from pi3nn.results.tables import Entry
 
-GAMMA = 0.95  # of all UCI tables (paper, section 4.1)
 RULE = (
     "Verdicts: ours and printed means differ by at most 0.01 + 2 standard errors of both; std, best,\n"
     "worst and the width likewise (pi3nn/paper/verdicts.py). Discrepancies: docs/discrepancies.md."

@@ -47,10 +47,19 @@ def nothing(entry: Entry, changed: Sequence[str]) -> Comparison:
     return Comparison()
 
 
-def no_verdicts(changed: Sequence[str], of: str = "") -> str:
-    """Why there are none; `of` which runs, if not of all."""
-    of, verb = f" for {of}" if of else "", "differs" if len(changed) == 1 else "differ"
-    return f"No verdicts{of}: {', '.join(changed)} {verb} from the experiment's own settings."
+def no_verdicts(changed: Mapping[str, Sequence[str]]) -> list[str]:
+    """Why some runs have none: sentences, from the changed keys of every run by its name."""
+    runs: dict[tuple[str, ...], list[str]] = {}
+    for name, keys in changed.items():
+        if keys:
+            runs.setdefault(tuple(keys), []).append(name)
+    sentences = []
+    for keys, names in runs.items():
+        of = "" if len(names) == len(changed) else f" for {', '.join(names)}"
+        verb = "differs" if len(keys) == 1 else "differ"
+        which = ", ".join(keys)
+        sentences.append(f"No verdicts{of}: {which} {verb} from the experiment's own settings.")
+    return sentences
 
 
 def shared(explanations: Iterable[tuple[str, str]]) -> list[str]:

@@ -143,4 +143,4 @@ def _statistics(entry: Entry, run: RunSummary, compare: Compare) -> Iterator[str
     if "verdict" in shown:
         yield from ["", printed.rule]
     elif printed.changed:
-        yield from ["", comparison.no_verdicts(printed.changed)]
+        yield from ["", *comparison.no_verdicts({"": printed.changed})]

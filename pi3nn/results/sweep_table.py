@@ -123,7 +123,8 @@ def _compared(
 
 def _beside_print(jobs: Sequence[SweptJob], compare: Compare) -> Iterator[str]:
     """Jobs whose numbers are printed elsewhere: ours (printed) verdict, and why not."""
-    rows, explanations, changed = [], list[str](), dict[tuple[str, ...], list[str]]()
+    rows, explanations = [], list[tuple[str, str]]()
+    changed: dict[str, Sequence[str]] = {}
     source, rule = "", ""
     for job, entry, printed in _compared(jobs, compare):
         cells = {
@@ -132,22 +133,17 @@ def _beside_print(jobs: Sequence[SweptJob], compare: Compare) -> Iterator[str]:
         }
         rows.append({**job.labels, **cells})
         label = " ".join(f"{key}={value}" for key, value in job.labels.items())
-        source = printed.source
-        if printed.changed:
-            changed.setdefault(tuple(printed.changed), []).append(label)
-        else:
-            rule = printed.rule
-            explanations += comparison.shared(
-                (f"{label} {name}", cell.explanation) for name, cell in printed.cells.items()
-            )
+        changed[label], source = printed.changed, printed.source
+        rule = rule if printed.changed else printed.rule
+        for name, cell in printed.cells.items():
+            explanations.append((f"{label} {name}".strip(), cell.explanation))
     if not rows:
         return
     yield from ["", f"## PICP: ours (printed in the {source}) verdict", ""]
     yield from tables.markdown(pd.DataFrame(rows).fillna(""))
-    if explanations:
-        yield from ["", *comparison.listed(explanations)]
-    for keys, labels in changed.items():
-        of = ", ".join(labels) if len(labels) < len(rows) else ""
-        yield from ["", comparison.no_verdicts(keys, of)]
+    if any(explanation for _, explanation in explanations):
+        yield from ["", *comparison.listed(comparison.shared(explanations))]
+    for sentence in comparison.no_verdicts(changed):
+        yield from ["", sentence]
     if rule:
         yield from ["", rule]

@@ -16,9 +16,8 @@ from scipy.stats import gaussian_kde
 from pi3nn.paper.ood.averages import Runs
 from pi3nn.paper.paper_methods import colour, ood_title
 from pi3nn.results.figures import BAND, INSIDE, OUTSIDE
+from pi3nn.results.original_units import Array
 from pi3nn.store import Arrays
-
-Array = NDArray[np.float64]
 
 
 def _grid(count: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:

@@ -56,19 +56,8 @@ _RULE = (
 
 def _rule(table: pd.DataFrame, runs: Runs) -> list[str]:
     """What confidence and verdicts are, and why there are none where settings differ."""
-    methods: dict[tuple[str, ...], list[str]] = {}
-    for method, keys in runs.changed.items():
-        if keys:
-            methods.setdefault(tuple(keys), []).append(ood_title(method))
-    return [
-        _RULE.format(runs=int(table["runs"].max())),
-        *(
-            comparison.no_verdicts(
-                keys, ", ".join(titles) if len(titles) < len(runs.changed) else ""
-            )
-            for keys, titles in methods.items()
-        ),
-    ]
+    changed = {ood_title(method): keys for method, keys in runs.changed.items()}
+    return [_RULE.format(runs=int(table["runs"].max())), *comparison.no_verdicts(changed)]
 
 
 def _explanations(table: pd.DataFrame, gamma: float) -> list[str]:

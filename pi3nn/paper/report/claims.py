@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from pi3nn.paper.paper_methods import BASELINES, INTERVAL_METHODS, UCI, title
+from pi3nn.paper.published import GAMMA
 from pi3nn.paper.report.grids import band
 from pi3nn.paper.report.source import SETS, SHIFTED, Source
-from pi3nn.paper.run_verdicts import GAMMA
 from pi3nn.results import tables
 from pi3nn.results.tables import Entry
 
@@ -58,15 +58,15 @@ def checked(source: Source) -> list[Claim]:
 
 # --- UCI -----------------------------------------------------------------------------------------
 
-Column = dict[str, Entry]
+ByMethod = dict[str, Entry]
 
 
 def _complete(
     source: Source, entry: Callable[[str, str], Entry | None] | None = None
-) -> dict[str, Column]:
+) -> dict[str, ByMethod]:
     """Data sets with results of all methods; `entry` by method and data set, default: of Table 1."""
     entry = entry or source.entry
-    complete: dict[str, Column] = {}
+    complete: dict[str, ByMethod] = {}
     for dataset in SETS:
         column = {m: e for m in UCI if (e := entry(m, dataset)) and e.stats}
         if len(column) == len(UCI):

@@ -10,8 +10,8 @@ from itertools import groupby
 from pi3nn import metrics
 from pi3nn.paper import paper_methods
 from pi3nn.paper.paper_methods import INTERVAL_METHODS, OUT_OF_DISTRIBUTION, UCI
+from pi3nn.paper.published import GAMMA
 from pi3nn.paper.report.source import SETS, Source
-from pi3nn.paper.run_verdicts import GAMMA
 from pi3nn.paper.verdicts import Judged
 
 Position = tuple[str, str, str]  # in a table: method, column, statistic
@@ -23,7 +23,7 @@ QUICK = (
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """One table of the paper: its name in files, and what stands where."""
 
     name: str
@@ -37,24 +37,24 @@ class Layout:
 
 _RANKS = {f"rank{n}": f"rank {n}" for n in (1, 2, 3, 4)}
 LAYOUTS = (
-    Layout(
+    TableLayout(
         "table1", "table1", "Table 1: coverage (PICP) of 95 % intervals on test rows",
         UCI, dict(zip(SETS, SETS, strict=True)), ("mean", "std", "best", "worst"),
         "Best, at two decimals: nearest to 0.95; std: smallest of the four interval methods, as in "
         "the paper.",
     ),
-    Layout(
+    TableLayout(
         "mpiw", "mpiw", "MPIW table: width over the range of the target, at the best coverage",
         UCI, dict(zip(SETS, SETS, strict=True)), ("picp", "mpiw"),
         "Best: the smallest width among the methods whose best coverage is nearest to 0.95 at two "
         "decimals.",
     ),
-    Layout(
+    TableLayout(
         "table2", "conf_10d", "Table 2: confidence score, 10D cubic function",
         OUT_OF_DISTRIBUTION, {"train": "train", "ood": "OOD"}, ("mean", "std"),
         "Best: the method whose width tells OOD rows best from the others (AUROC).",
     ),
-    Layout(
+    TableLayout(
         "table3", "conf_flight", "Table 3: confidence score, flight delays (trained on rank 4)",
         OUT_OF_DISTRIBUTION, _RANKS, ("mean", "std"),
         "Best: the method whose width tells ranks 1 to 3 best from rank 4 (mean AUROC).",
@@ -104,7 +104,7 @@ def arranged(source: Source, cells: Sequence[Judged]) -> list[Grid]:
     return [_grid(source, layout, cells) for layout in LAYOUTS]
 
 
-def _grid(source: Source, layout: Layout, cells: Sequence[Judged]) -> Grid:
+def _grid(source: Source, layout: TableLayout, cells: Sequence[Judged]) -> Grid:
     judged = {(c.method, c.column, c.statistic): c for c in cells if c.table == layout.table}
     ours = {at: cell.ours for at, cell in judged.items() if cell.ours is not None}
     shaded = _shaded(source, layout, ours)
@@ -200,7 +200,7 @@ def _detector_shaded(
     return {at for at in ours if at[0] in best}
 
 
-def _shaded(source: Source, layout: Layout, ours: Mapping[Position, float]) -> set[Position]:
+def _shaded(source: Source, layout: TableLayout, ours: Mapping[Position, float]) -> set[Position]:
     if layout.name == "table1":
         return _table1_shaded(ours)
     if layout.name == "mpiw":

@@ -13,7 +13,7 @@ import yaml
 from pi3nn import paths
 from pi3nn.paper import exports
 from pi3nn.paper.ood.ood_tables import ExperimentReport
-from pi3nn.paper.run_verdicts import GAMMA
+from pi3nn.paper.published import GAMMA
 from pi3nn.results.tables import Entry
 
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")

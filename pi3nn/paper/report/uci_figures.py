@@ -12,13 +12,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
-from numpy.typing import NDArray
 
 from pi3nn.paper.paper_methods import UCI, colour, marker, title
+from pi3nn.paper.published import GAMMA
 from pi3nn.paper.report.grids import QUICK, band
 from pi3nn.paper.report.source import SETS, Source, read
-from pi3nn.paper.run_verdicts import GAMMA
 from pi3nn.results.figures import BAND, INSIDE, save
+from pi3nn.results.original_units import Array
 from pi3nn.results.tables import Entry
 
 
@@ -51,7 +51,7 @@ def robustness(source: Source) -> Figure:
     return figure
 
 
-def strip(ax: Axes, x: float, picp: NDArray[np.float64], method: str) -> Axes:
+def strip(ax: Axes, x: float, picp: Array, method: str) -> Axes:
     """One dot per run or scenario, spread sideways, and a line at their mean."""
     aside = 0.3 * np.sin(np.arange(len(picp)) * 2.399963)  # even, and the same every time
     _dots(ax, x + aside, picp, method)
@@ -59,7 +59,7 @@ def strip(ax: Axes, x: float, picp: NDArray[np.float64], method: str) -> Axes:
     return ax
 
 
-def _dots(ax: Axes, x: NDArray[np.float64], y: NDArray[np.float64], method: str) -> None:
+def _dots(ax: Axes, x: Array, y: Array, method: str) -> None:
     size = 11 if len(x) < 100 else 6
     look: dict[str, Any] = {"color": colour(method), "marker": marker(method)}
     ax.scatter(x, y, s=size, alpha=0.55, lw=0, zorder=3, **look)
@@ -107,7 +107,7 @@ def cloud(ax: Axes, entry: Entry, method: str) -> Axes:
     return ax
 
 
-def _picp(entry: Entry) -> NDArray[np.float64]:
+def _picp(entry: Entry) -> Array:
     return entry.units["picp"].dropna().to_numpy(dtype=float)
 
 
