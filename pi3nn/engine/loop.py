@@ -75,7 +75,7 @@ class Loop:
         self.longest = min(MOST_STEPS, UNSEEN_FLOPS // step_flops)
         self.limits = self._limits(self.feed.steps_per_epoch)
         self.total = sum(dict(zip(slots, self.limits, strict=True)).values())
-        self.descent = Descent(recipe, net, slots, self.feed.steps_per_epoch)
+        self.descent = Descent(recipe, net, slots)
         self.dropout = self._dropout(seeds)
         self.uniform = self._uniform(seeds, uniforms)
         self.best = torch.full_like(self.value, torch.inf)

@@ -24,28 +24,25 @@ def per_member(value: Number, net: StackedMLP, slots: Sequence[int]) -> Tensor:
 
 
 class Schedule:
-    """The learning rates `lr * decay ** (t / decay_steps)` of all members.
+    """The learning rates `lr * decay ** (t / decay_steps)` of all members at steps t.
 
     Parameters
     ----------
     learning_rate, decay, decay_steps : Tensor (M, 1)
-    period : Tensor (M, 1)
-        Optimiser steps in which `t` grows by one: 1, or the steps of the member's epoch.
     """
 
-    def __init__(
-        self, learning_rate: Tensor, decay: Tensor, decay_steps: Tensor, period: Tensor
-    ) -> None:
-        self._columns = [learning_rate, decay, decay_steps, period]
+    def __init__(self, learning_rate: Tensor, decay: Tensor, decay_steps: Tensor) -> None:
+        self._columns = [learning_rate, decay, decay_steps]
         self._table: Tensor | None = None
 
     def at(self, step: int) -> Tensor:
         """Learning rates `(M, 1)` of a step, in float64. Steps are asked for in order."""
         if self._table is None or step % TABLE_STEPS == 0:
-            learning_rate, decay, decay_steps, period = self._columns
+            learning_rate, decay, decay_steps = self._columns
             start = step - step % TABLE_STEPS
-            steps = torch.arange(start, start + TABLE_STEPS, device=period.device)
-            t = (steps / period).floor()
+            t = torch.arange(
+                start, start + TABLE_STEPS, dtype=torch.float64, device=learning_rate.device
+            )
             self._table = learning_rate * decay ** (t / decay_steps)
         return self._table[:, step % TABLE_STEPS].unsqueeze(1)
 
@@ -115,18 +112,12 @@ class Adam:
         self.buffer = self.buffer[kept]
 
 
-def make_optimiser(
-    recipe: Recipe, net: StackedMLP, slots: Sequence[int], steps_per_epoch: Sequence[int]
-) -> Adam | SGD:
+def make_optimiser(recipe: Recipe, net: StackedMLP, slots: Sequence[int]) -> Adam | SGD:
     """The optimiser of a recipe for the members `slots` of a stack."""
-    period = torch.tensor(steps_per_epoch, dtype=torch.float64, device=net.flat.device)
-    if recipe.decay_unit == "step":
-        period = torch.ones_like(period)
     schedule = Schedule(
         per_member(recipe.learning_rate, net, slots),
         per_member(recipe.decay, net, slots),
         per_member(recipe.decay_steps, net, slots),
-        period.unsqueeze(1),
     )
     like = net.flat[list(slots)]
     if recipe.optimiser == "sgd":
@@ -174,11 +165,9 @@ class Penalties:
 class Descent:
     """The whole step of a training: penalties, then the optimiser, by the engine of the network."""
 
-    def __init__(
-        self, recipe: Recipe, net: StackedMLP, slots: Sequence[int], steps_per_epoch: Sequence[int]
-    ) -> None:
+    def __init__(self, recipe: Recipe, net: StackedMLP, slots: Sequence[int]) -> None:
         self._penalties = Penalties(recipe, net, slots)
-        self._optimiser = make_optimiser(recipe, net, slots, steps_per_epoch)
+        self._optimiser = make_optimiser(recipe, net, slots)
         # Far below the largest number, so that no parameter can overflow by adding updates.
         self._limit = torch.finfo(net.flat.dtype).max * 1e-9
         self._step: Step | None = None

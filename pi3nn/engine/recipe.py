@@ -25,8 +25,6 @@ class Recipe:
     decay: Number = 1.0
     """The learning rate of step t (from 0) is `learning_rate * decay ** (t / decay_steps)`."""
     decay_steps: Number = 1.0
-    decay_unit: Literal["step", "epoch"] = "step"
-    """Whether t counts steps or completed epochs."""
     l1: Number = 0.0
     l2: Number = 0.0
     penalised: tuple[str, ...] = ("hidden0",)
@@ -46,7 +44,6 @@ class Recipe:
         for name, allowed in (
             ("optimiser", ("adam", "sgd")),
             ("batching", get_args(Batching)),
-            ("decay_unit", ("step", "epoch")),
         ):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} is one of {allowed}, not {getattr(self, name)!r}")

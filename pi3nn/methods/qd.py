@@ -40,7 +40,6 @@ class Settings(NetSettings):
     soften: float = MISSING
     decay: float = MISSING
     decay_steps: float = MISSING
-    decay_unit: str = MISSING
 
 
 @dataclass
@@ -66,7 +65,6 @@ class QD(BoundsMethod):
     def check(self, settings: Any) -> None:
         super().check(settings)
         require_one_of(settings, "penalty", "sqrt_n", "qd_paper")
-        require_one_of(settings, "decay_unit", "step", "epoch")
         require_positive(settings, "soften", "decay", "decay_steps")
         require_not_negative(settings, "sigma_in", "lambda_in")
 
@@ -76,7 +74,7 @@ class QD(BoundsMethod):
         net, outcome = self.trained(
             stack,
             self._init(stack),
-            recipe(stack, "decay", "decay_steps", batching="round", decay_unit=settings.decay_unit),
+            recipe(stack, "decay", "decay_steps", batching="round"),
             self.known_loss(gamma, settings.penalty),
             state={name: stack.tensor(name) for name in ("lambda_in", "soften")},
         )

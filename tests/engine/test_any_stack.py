@@ -54,7 +54,7 @@ CASES: dict[str, dict[str, Any]] = {
     "sgd": {"optimiser": "sgd"},
     "batches": {"batch": 33, "weight_decay": 0.1},
     "one row": {"batch": 1, "batching": "draw"},
-    "dropout": {"batch": 10, "batching": "round", "dropout": 0.2, "decay_unit": "epoch"},
+    "dropout": {"batch": 10, "batching": "round", "dropout": 0.2},
     "stopping": {"batch": 20, "stop_from": 5, "patience": 3},
 }
 

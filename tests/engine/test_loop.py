@@ -122,17 +122,11 @@ def _two(loss: Any, offset: Tensor, rate: Tensor) -> tuple[Outcome, list[float]]
     return outcome, net.state()["out.bias"].flatten().tolist()
 
 
-def test_decay_may_count_epochs() -> None:
-    """Five steps an epoch, halved each epoch: 5 (1 + 1/2 + 1/4)."""
-    net = StackedMLP(Shape(1, 1), 2, torch.float64)
-    rows = TrainingRows(net.flat.new_zeros(2, 50, 1), net.flat.new_zeros(2, 50))
-    recipe = Recipe(
-        learning_rate=1.0, optimiser="sgd", epochs=3, batch=10, decay=0.5, decay_unit="epoch"
-    )
-    state = {"member": torch.arange(2)}
-    flat_loss = scripted([[1.0] * 15] * 2)
-    train(net, rows, flat_loss, recipe, batch_generators([1, 2]), state=state)
-    assert net.state()["out.bias"].flatten().tolist() == [-8.75, -8.75]
+def test_the_rate_decays_from_step_to_step() -> None:
+    """Halved every two steps from 1 on: 1 + 1/sqrt(2) + 1/2 + ..., the fourth step being the last."""
+    rates = [0.5 ** (t / 2) for t in range(4)]
+    biases, _ = follow([[1.0] * 4] * 2, decay=0.5, decay_steps=2)
+    assert biases.tolist() == pytest.approx([sum(rates)] * 2, rel=1e-12)
 
 
 def test_epochs_are_as_long_as_a_members_rows_ask_for() -> None:

@@ -140,7 +140,7 @@ def test_updates_agree_with_torch_optim_at_50_states(
         settings |= {"optimiser": optimiser, "eps": 1e-7}
         net = started(shape, [1, 2], dtype)
         recipe = Recipe(steps=1, **settings)
-        ours = make_optimiser(recipe, net, range(2), [1, 1])
+        ours = make_optimiser(recipe, net, range(2))
         penalties = Penalties(replace(recipe, l1=0.0, l2=0.0), net, range(2))
         plain = Plain(net, 0, settings)
         source = generator(state, "gradients")

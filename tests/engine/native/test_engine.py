@@ -126,7 +126,7 @@ def test_penalties_and_updates_agree_with_torch_at_50_states(
             penalised=tuple(shape.sizes)[: 1 + state % 2],
             weight_decay=0.2 if state % 5 == 0 else 0.0,
         )
-        descents = [Descent(recipe, net, range(members), [1] * members) for net in nets]
+        descents = [Descent(recipe, net, range(members)) for net in nets]
         for t in range(1 + state % 4):
             slope = normal(state, f"gradient {t}", dtype, *nets[0].flat.shape)
             results = []
