@@ -97,11 +97,19 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: Explain) -> N
     labels = swept(batch)
     jobs = [Job(number, list(batch[number]), labels[number]) for number in range(len(batch))]
     how, planning = How(), False
+    explained: list[str] = []
     for job in jobs:
         try:
             cfg = hydra.compose(job.overrides)
             config.settle_sweep(cfg, job.overrides)
             config.check(cfg)
+            if cfg.explain:
+                explained += [
+                    *([_heading(job)] if job.swept else []),
+                    *config.explain(cfg, job.overrides),
+                    "",
+                ]
+                continue
             runner.check_device(cfg.device)
             job.members, job.levels = plan.members(cfg), list(cfg.levels)
             job.store, job.unit = cfg.store, cfg.unit.value
@@ -114,7 +122,9 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: Explain) -> N
     if not good:
         raise UserError("; ".join(dict.fromkeys(job.failure for job in jobs)))
     _say_failures(jobs)
-    if planning:
+    if explained:
+        print("\n".join(explained))
+    elif planning:
         print("\n".join(_forecast(good, hydra, how)))
     else:
         hydra.start()
@@ -390,5 +400,9 @@ def _raise_failures(jobs: Sequence[Job]) -> None:
 
 
 def _line(job: Job) -> str:
+    return f"  {_heading(job)}: {job.failure}"
+
+
+def _heading(job: Job) -> str:
     values = " ".join(f"{key}={value}" for key, value in job.swept.items())
-    return f"  job {job.number} ({values}): {job.failure}"
+    return f"job {job.number} ({values})"

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import DictConfig
@@ -21,24 +20,32 @@ def as_meant(arguments: Sequence[str]) -> list[str]:
     """Say it as Hydra wants to hear it.
 
     ``seeds=3`` becomes a list, and so does each alternative of ``-m seeds=1,2``, since lists are
-    typed; ``sweep={...}`` may name keys that are not swept yet; a run that is only planned leaves
-    no folder; a table of one's own is fitted, and named after its file.
+    typed; ``sweep={...}`` may name keys that are not swept yet; a run that is only planned or
+    explained leaves no folder; a table of one's own is fitted, and named after its file.
     """
+    config.use_folders(arguments)
     meant = [_as_meant(argument) for argument in arguments]
-    if "dataset=table" in arguments:
-        meant += _about_table(arguments)
-    if any(argument.lower() in _PLANS for argument in arguments):
+    meant += _about_table(arguments)
+    if any(argument.lower() in _TRAIN_NOTHING for argument in arguments):
         meant += ["hydra.run.dir=.", "hydra.output_subdir=null"]
     return meant
 
 
-_PLANS = ("plan=true", "plan=yes", "plan=on", "plan=1")  # what OmegaConf takes for true
+# What OmegaConf takes for true.
+_TRAIN_NOTHING = [
+    f"{key}={true}" for key in ("plan", "explain") for true in ("true", "yes", "on", "1")
+]
 
 
 def _about_table(arguments: Sequence[str]) -> list[str]:
-    """``experiment=fit`` and the name of the file without its endings, unless said otherwise."""
+    """``experiment=fit`` and, where the data set is no YAML of the user's own, the name of the file
+    without its endings, unless said otherwise."""
     said = dict(argument.partition("=")[::2] for argument in arguments)
+    if config.schema_of("dataset", said.get("dataset", "")) != "table":
+        return []
     added = [] if "experiment" in said else ["experiment=fit"]
+    if said["dataset"] != "table":
+        return added
     name = re.sub(r"\W+", "_", Path(said.get("dataset.path", "")).name.split(".")[0])
     return added if "dataset.name" in said or not name else [*added, f"dataset.name='{name}'"]
 
@@ -108,7 +115,7 @@ def _unknown_choice(key: str, value: str) -> str | None:
     folder = paths.configs() / key.lstrip("+")
     if "." in key or not folder.is_dir():
         return None
-    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    known = config.names(key.lstrip("+"))
     for choice in value.split(","):
         if choice not in known:
             return (
@@ -134,8 +141,7 @@ def _base(overrides: Sequence[str]) -> DictConfig:
         key, _, value = text.partition("=")
         if (paths.configs() / key).is_dir():
             chosen.append(f"{key}={value.split(',')[0]}")
-    with initialize_config_dir(str(paths.configs().absolute()), version_base="1.3"):
-        return compose("config", chosen)
+    return config.composed(*chosen, *config.search_path())
 
 
 def _keys(cfg: DictConfig, prefix: str = "") -> list[str]:

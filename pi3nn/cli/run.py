@@ -24,6 +24,7 @@ Train prediction-interval methods on the paper's data or your own; print and sto
   pi3nn-run dataset=boston protocol=released             as in the authors' released runs
   pi3nn-run -m dataset=boston,wine method.hidden=20,50   a sweep: every combination, few stacks
   pi3nn-run -m dataset=boston,wine plan=true             what would be trained, and how long
+  pi3nn-run dataset=boston explain=true                  every value and where it comes from
   pi3nn-run dataset=boston --cfg job                     show the configuration, run nothing
 
 Choices:
@@ -125,7 +126,7 @@ def _hydra_main() -> None:
 
     from pi3nn import config
 
-    config.register()
+    config.register(sys.argv[1:])
     mistakes: list[Exception] = []
 
     @hydra.main(version_base="1.3", config_path=str(paths.configs()), config_name="config")
@@ -168,6 +169,9 @@ def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool 
     assert isinstance(cfg, DictConfig)
     config.settle_sweep(cfg, overrides)
     config.check(cfg)
+    if cfg.explain:
+        print("\n".join(config.explain(cfg, overrides)))
+        return
     if cfg.plan:
         how = runner.How(cfg.workers, cfg.memory, cfg.force)
         print("\n".join(forecast.describe(plan.members(cfg), Store(cfg.store), how)))

@@ -35,7 +35,6 @@ class Settings(NetSettings):
     soften: float = MISSING
     decay: float = MISSING
     decay_steps: float = MISSING
-    decay_unit: str = MISSING
 
 
 @dataclass
@@ -61,7 +60,6 @@ class QD(BoundsMethod):
     def check(self, settings: Any) -> None:
         super().check(settings)
         one_of(settings, "penalty", "sqrt_n", "qd_paper")
-        one_of(settings, "decay_unit", "step", "epoch")
         more_than_zero(settings, "soften", "decay", "decay_steps")
         not_negative(settings, "sigma_in", "lambda_in")
 
@@ -71,7 +69,7 @@ class QD(BoundsMethod):
         net, outcome = self.trained(
             stack,
             self._init(stack),
-            recipe(stack, "decay", "decay_steps", batching="round", decay_unit=settings.decay_unit),
+            recipe(stack, "decay", "decay_steps", batching="round"),
             self.known_loss(gamma, settings.penalty),
             state={name: stack.tensor(name) for name in ("lambda_in", "soften")},
         )

@@ -177,6 +177,6 @@ def test_intervals_without_width_are_a_failure_with_its_reason() -> None:
 
 
 def test_settings_that_make_no_sense_are_refused_by_name() -> None:
-    for changes in ({"penalty": "n"}, {"decay_unit": "batch"}, {"soften": 0.0}, {"epochs": 0}):
+    for changes in ({"penalty": "n"}, {"soften": 0.0}, {"epochs": 0}):
         with pytest.raises(UserError, match=f"method.{next(iter(changes))}"):
             settings("qd", **changes)
