@@ -104,7 +104,7 @@ def _member(settings: dict[str, Any]) -> Member:
     settings["engine"] = _engine(member)
     data_hash = _fingerprint(json.dumps(settings["dataset"], sort_keys=True), settings["split"])
     version = NUMERICS + methods.get(member.kind).revision
-    hashed = json.dumps([config.identity(settings), data_hash, version], sort_keys=True)
+    hashed = json.dumps([config.as_hashed(settings), data_hash, version], sort_keys=True)
     return Member(settings, hashlib.sha256(hashed.encode()).hexdigest()[:20])
 
 

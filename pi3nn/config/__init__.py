@@ -11,7 +11,7 @@ from pi3nn.config.compose import (
     settle_sweep,
     sweep_points,
 )
-from pi3nn.config.identity import decisive, identity, without_removed
+from pi3nn.config.identity import as_hashed, decisive, without_removed
 from pi3nn.config.origins import explain
 from pi3nn.config.schema import LISTS, Calibrate, Engine, RunConfig, Scaling, Unit
 
@@ -24,13 +24,13 @@ __all__ = [
     "Unit",
     "ancestors",
     "apply",
+    "as_hashed",
     "check",
     "composed",
     "decisive",
     "differences",
     "explain",
     "first_line",
-    "identity",
     "names",
     "register",
     "schema_of",

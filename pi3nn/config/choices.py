@@ -59,6 +59,11 @@ def names(group: str) -> list[str]:
     return sorted({path.stem for folder in _all() for path in (folder / group).glob("*.yaml")})
 
 
+def our_names(group: str) -> list[str]:
+    """Those of `names` that come with the project."""
+    return sorted(path.stem for path in (paths.configs() / group).glob("*.yaml"))
+
+
 def document(group: str, name: str) -> Document | None:
     """The YAML of a choice. Ours wins over a user's of the same name, as in Hydra's search path."""
     paths_of_name = [folder / group / f"{name}.yaml" for folder in _all()]

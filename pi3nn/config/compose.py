@@ -91,9 +91,7 @@ def differences(cfg: DictConfig) -> list[str]:
         "protocol": str(cfg.protocol),
     }
     foreign = [
-        f"{group}={name}"
-        for group, name in chosen.items()
-        if not (paths.configs() / group / f"{name}.yaml").is_file()
+        f"{group}={name}" for group, name in chosen.items() if name not in choices.our_names(group)
     ]
     if foreign:
         return foreign

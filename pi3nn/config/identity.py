@@ -46,7 +46,7 @@ def decisive(resolved: Mapping[Any, Any]) -> dict[str, Any]:
     return chosen
 
 
-def identity(config: Mapping[str, Any]) -> dict[str, Any]:
+def as_hashed(config: Mapping[str, Any]) -> dict[str, Any]:
     """The mapping that is hashed, of what `decisive` chose and a member's split, seed and level."""
     hashed = copy.deepcopy(dict(config))
     for key, value in REMOVED.get(config["method"]["kind"], {}).items():

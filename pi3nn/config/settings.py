@@ -102,7 +102,7 @@ def layers(
             entry = getattr(block, part).get(name)
             if entry and all(limit is None or name in limit for limit in limits):
                 for heading in ("both", *protocols):
-                    if heading in entry.values:
+                    if entry.values.get(heading):
                         yield Layer(entry.values[heading], entry.marks[heading])
 
 
@@ -163,18 +163,20 @@ def _entries(table: Layer, heading: str, group: str) -> dict[str, Layer]:
 
 def _checked(table: Layer, group: str) -> dict[str, Layer]:
     """The entries by name; a name that is no choice of `group` would never be read."""
-    known = choices.names(group)
-    for name in table.values:
+    known = choices.our_names(group)
+    for name, values in table.values.items():
+        mark = _first_mark(table.marks[name])
+        file = f"configs/settings/{mark.path.name}:{mark.line}"
         if name not in known:
-            mark = _first_mark(table.marks[name])
-            file = f"configs/settings/{mark.path.name}:{mark.line}"
             raise UserError(f"{file}: there is no {group} '{name}'{nearest(str(name), known)}")
+        if not isinstance(values, dict):
+            raise UserError(f"{file}: below '{name}' stand keys and values, not {values!r}")
     return {name: Layer(table.values[name], table.marks[name]) for name in table.values}
 
 
 def _by_protocol(entry: Layer) -> Layer:
     """With `both` above the values where neither it nor a protocol stands there."""
-    if set(entry.values) <= {"both", *choices.names("protocol")}:
+    if set(entry.values) <= {"both", *choices.our_names("protocol")}:
         return entry
     return Layer({"both": entry.values}, {"both": entry.marks})
 

@@ -19,7 +19,7 @@ def test_templates_copied_into_place_pass_the_contract_tests(tmp_path: Path) -> 
         shutil.copytree(TEMPLATES / folder, tmp_path / folder, dirs_exist_ok=True)
     names = sorted(path.stem for path in (TEMPLATES / "pi3nn").rglob("*.py"))
     assert names == ["my_data", "my_method"]
-    tests = "tests/methods/test_contract.py tests/data/test_contract.py tests/test_config.py"
+    tests = "tests/methods/test_contract.py tests/data/test_contract.py tests/config/test_config.py"
     done = run(
         f"{sys.executable} -m pytest -q -p no:cacheprovider {tests} -k '{' or '.join(names)}'",
         tmp_path,
