@@ -34,7 +34,7 @@ from pi3nn import (
     runner,
 )
 from pi3nn.store import Store
-from tests.test_config import composed
+from tests.config.test_config import composed
 
 # Trained as briefly as scikit-learn's demands on the score allow.
 PI3NN = PI3NNRegressor(steps=100, hidden=16, levels=(0.8,))

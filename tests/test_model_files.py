@@ -14,7 +14,7 @@ import pytest
 from pi3nn import export, model_files, runner
 from pi3nn.errors import UserError
 from pi3nn.store import Store
-from tests.test_config import composed
+from tests.config.test_config import composed
 
 SHORT = {
     "pi3nn": ["method.steps=20", "method.hidden=8"],

@@ -10,7 +10,7 @@ import pytest
 
 from pi3nn import plan, runner
 from pi3nn.store import Store
-from tests.test_config import composed
+from tests.config.test_config import composed
 
 QUICK = ("dataset=yacht", "method.steps=25", "++sweep={method.hidden: [8, 12]}")
 

@@ -16,7 +16,7 @@ from pi3nn.plan import Member
 from pi3nn.progress import Progress
 from pi3nn.runner import How
 from pi3nn.store import Store
-from tests.test_config import composed
+from tests.config.test_config import composed
 
 QUICK = ("dataset=yacht", "method.steps=25", "splits=1", "workers=1")
 Run = Callable[..., int]

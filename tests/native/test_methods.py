@@ -22,7 +22,7 @@ from pi3nn.nets import StackedMLP, one_thread
 from pi3nn.store import Store
 from tests.methods.helpers import stack
 from tests.methods.test_contract import every_trained_method, gamma, tiny
-from tests.test_config import composed
+from tests.config.test_config import composed
 
 PRECISION = [(torch.float64, 1e-9), (torch.float32, 1e-4)]
 STATES = 50
