@@ -58,7 +58,7 @@ $(VENV)/bin/python:
 $(VENV)/.run: $(BIN)/python $(SOURCES)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
 	@# The kernel, which is else built on first use; without a compiler PyTorch does its work.
-	@$(BIN)/python -c "from pi3nn.native.build import library; library('float')" 2>/dev/null || true
+	@$(BIN)/python -c "from pi3nn.engine.native.build import library; library('float')" 2>/dev/null || true
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run

@@ -21,3 +21,15 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     """Return ``" (did you mean 'x'?)"`` for the valid name closest to `name`, or an empty string."""
     matches = difflib.get_close_matches(name, list(valid), n=1, cutoff=0.5)
     return f" (did you mean '{matches[0]}'?)" if matches else ""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's text."""
+    return str(error).strip().split("\n", 1)[0]
+
+
+def sentence(error: BaseException) -> str:
+    """What to say of a failure: a user's mistake in its own words, others with their type."""
+    if isinstance(error, UserError):
+        return str(error)
+    return f"{type(error).__name__}: {first_line(error)}"

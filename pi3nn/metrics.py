@@ -14,14 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 
-def picp(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, strict: bool = False) -> Any:
-    """Return the prediction interval coverage probability: the share of rows inside.
-
-    Inside is ``lower <= y <= upper``, or, with `strict`, ``lower < y < upper`` as in the released
-    code.
-    """
+def picp(lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> Any:
+    """Return the prediction interval coverage probability: the share with ``lower <= y <= upper``."""
     lower, upper, y = np.asarray(lower), np.asarray(upper), np.asarray(y)
-    inside = (lower < y) & (y < upper) if strict else (lower <= y) & (y <= upper)
+    inside = (lower <= y) & (y <= upper)
     unknown = np.isnan(lower) | np.isnan(upper) | np.isnan(y)
     return np.where(unknown, np.nan, inside).mean(axis=-1)
 
@@ -41,12 +37,6 @@ def picp_interval(k: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[Any,
 def mpiw(lower: ArrayLike, upper: ArrayLike) -> Any:
     """Return the mean prediction interval width; rows with crossed bounds count negative."""
     return np.mean(np.asarray(upper) - np.asarray(lower), axis=-1)
-
-
-def nmpiw(width: ArrayLike, y_range: ArrayLike) -> Any:
-    """Return mean widths `width (...)` over the range of `y`; NaN where the range is 0."""
-    width, y_range = np.asarray(width, dtype=float), np.asarray(y_range, dtype=float)
-    return width / np.where(y_range == 0, np.nan, y_range)
 
 
 def rmse(point: ArrayLike, y: ArrayLike) -> Any:

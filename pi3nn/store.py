@@ -65,8 +65,11 @@ class Store:
         weights: Arrays,
         provenance: dict[str, Any],
         force: bool = False,
-    ) -> None:
-        """Store one member, whole or not at all; `force`: in place of the one that is there."""
+    ) -> bool:
+        """Store one member, whole or not at all; `force`: in place of the one that is there.
+
+        Returns False where another process has stored the same member meanwhile: that one stays.
+        """
         temporary = self.root / atomic.temporary_name(key)
         with _clear_errors(self.root):
             try:
@@ -77,22 +80,25 @@ class Store:
                 _write_arrays(temporary / "predictions.npz", predictions)
                 _write_arrays(temporary / "weights.npz", weights)
                 _write_text(temporary / _DONE, "")
-                self._put_in_place(temporary, key, force)
+                return self._put_in_place(temporary, key, force)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
 
-    def _put_in_place(self, temporary: Path, key: str, force: bool) -> None:
-        place, old = self.root / key, self.root / atomic.temporary_name(key)
-        if place.exists() and (force or key not in self):  # the latter: left by something not us
-            place.rename(old)
+    def _put_in_place(self, temporary: Path, key: str, force: bool) -> bool:
+        folder, old = self.root / key, self.root / atomic.temporary_name(key)
+        if folder.exists() and (force or key not in self):  # the latter: left by something not us
+            folder.rename(old)
+        is_ours = True
         try:
-            temporary.rename(place)
+            temporary.rename(folder)
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise  # else: another process stored the same member meanwhile
+                raise
+            is_ours = False
         _flush_folder(self.root)
         if old.exists():
             shutil.rmtree(old)
+        return is_ours
 
     def result(self, key: str) -> dict[str, Any]:
         """The content of ``records.json``: ``status``, ``scalars``, ``records`` and more."""

@@ -37,7 +37,7 @@ def mirror() -> Callable[[str], Path]:
 @pytest.fixture(params=["native", "torch"])
 def each_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run a test twice: with the native engine where it serves, and with PyTorch throughout."""
-    from pi3nn import nets
+    from pi3nn.engine import nets
 
     if request.param == "torch":
         monkeypatch.setattr(nets, "kernel_for", lambda *_: None)

@@ -1,4 +1,4 @@
-"""Hydra's door to `pi3nn.sweep`: ``hydra/sweeper=stacked``, the default of ``pi3nn-run -m``.
+"""Hydra's door to `pi3nn.run.sweep`: ``hydra/sweeper=stacked``, the default of ``pi3nn-run -m``.
 
 Hydra looks for plugins in the namespace package ``hydra_plugins`` only (a folder without
 ``__init__.py``) and imports every one at each start, so this file is thin.
@@ -48,19 +48,19 @@ class StackedSweeper(basic_sweeper.BasicSweeper):  # type: ignore[misc]
         self.task_function = task_function
 
     def sweep(self, arguments: list[str]) -> None:
-        from pi3nn import sweep
-        from pi3nn.cli import mistakes
+        from pi3nn.cli.overrides import explain
+        from pi3nn.run import sweep
 
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
         overrides = parser.parse_overrides([*self._parse_config(), *arguments])
         (batch,) = self.split_arguments(overrides, None)
         # Resolved once: the folder's name has the time in it.
         self.config.hydra.sweep.dir = str(Path(self.config.hydra.sweep.dir))
-        sweep.run(batch, _Hydra(self), mistakes.explain)
+        sweep.run(batch, _Hydra(self), explain)
 
 
 class _Hydra:
-    """What `pi3nn.sweep` needs of Hydra."""
+    """What `pi3nn.run.sweep` needs of Hydra."""
 
     def __init__(self, sweeper: "StackedSweeper") -> None:
         self._sweeper = sweeper

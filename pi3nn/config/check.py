@@ -7,9 +7,10 @@ from dataclasses import fields
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from pi3nn import data, encoder, methods
+from pi3nn import data, methods
 from pi3nn.config.compose import apply, first_line, sweep_points
 from pi3nn.config.schema import LISTS, Calibrate, RunConfig
+from pi3nn.engine import lstm
 from pi3nn.errors import UserError, nearest
 
 
@@ -52,7 +53,7 @@ def check(cfg: DictConfig) -> None:
     if cfg.memory < 1:
         raise UserError(f"memory={cfg.memory}: GB for all workers together, 1 at least")
     if cfg.encoder is not None:
-        encoder.check(cfg.encoder)
+        lstm.check(cfg.encoder)
     _check_sweep(cfg)
     for point in sweep_points(cfg):
         methods.get(cfg.method.kind).check(OmegaConf.to_object(apply(cfg, point).method))

@@ -13,6 +13,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from pi3nn import paths
 from pi3nn.config import choices, settings
+from pi3nn.config.check import check
+from pi3nn.config.compose import settle_sweep
 from pi3nn.config.document import Mark, leaves, merged, read
 from pi3nn.config.settings import Layer
 
@@ -29,7 +31,9 @@ class Origin(NamedTuple):
 
 
 def explain(cfg: DictConfig, overrides: Sequence[str]) -> list[str]:
-    """The lines that ``explain=true`` prints."""
+    """The lines that ``explain=true`` prints, of a configuration that is checked first."""
+    settle_sweep(cfg, overrides)
+    check(cfg)
     chosen = chosen_names(overrides)
     rows = origins(cfg, overrides)
     widths = [max(len(row[column]) for row in rows) for column in range(3)]

@@ -14,7 +14,8 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING
 
-from pi3nn import data, encoder, methods
+from pi3nn import data, methods
+from pi3nn.engine import lstm
 
 LISTS = ("levels", "seeds", "splits")  # a scalar given for one of these is wrapped into a list
 
@@ -64,7 +65,7 @@ class RunConfig:
     sweep: dict[str, Any] = field(default_factory=dict)
     scaling: Scaling = MISSING
     holdout: float = MISSING
-    encoder: encoder.Settings | None = None
+    encoder: lstm.Settings | None = None
     calibrate: Calibrate = MISSING
     unit: Unit = MISSING
     store: str = MISSING

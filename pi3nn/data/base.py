@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from pi3nn.data.schema import Schema
+    from pi3nn.data.own.columns import Schema
 
 Array = NDArray[np.float64]
 
@@ -95,6 +95,6 @@ class Dataset(ABC):
 
     def schema(self, split: int) -> Schema:
         """How a table of new rows becomes the inputs of a model trained on split `split`."""
-        from pi3nn.data.schema import Schema
+        from pi3nn.data.own.columns import Schema
 
         return Schema.of_numbers([c.name for c in self.facts.inputs], self.facts.target.name)

@@ -22,7 +22,7 @@ def checksums() -> dict[str, str]:
 
 
 def read(name: str) -> bytes:
-    """Return the content of a bundled file, once its checksum is known to agree.
+    """Return the content of a bundled file, once its checksum is right.
 
     Parameters
     ----------

@@ -1,19 +1,19 @@
 """One way to get a file: the cache, then the mirror, then its public home.
 
-``data/downloads.json`` lists every file that can be had. A file gets its final name only after it
-was found whole and its SHA-256 right. Where no checksum can be known in advance, the first
-download writes it down beside the file (``<name>.json``), and later downloads must agree.
+``data/downloads.json`` lists every file that can be had. Pooch brings it under a temporary name,
+tries again, and renames it once its SHA-256 is right. Where no checksum can be known in advance, the
+first download writes it down beside the file (``<name>.json``), and later downloads must agree.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import logging
 import os
 import shutil
 import sys
-import time
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -26,20 +26,20 @@ from pi3nn import atomic, paths
 from pi3nn.errors import UserError, nearest
 
 MIRROR = "PI3NN_DATA_MIRROR"  # a folder or an address, asked first
-ATTEMPTS = 4
-BACKOFF = 1.0  # seconds before the second attempt; doubled before each further one
+ATTEMPTS = 4  # pooch waits 1, 2 and 3 seconds between them
 TIMEOUT = (10.0, 60.0)  # seconds to connect, and between two pieces of the answer
+SHARED = 0o644  # permissions of a file: several users may share a cache
 
 log = logging.getLogger(__name__)
 
 
 class UnavailableError(Exception):
-    """One place can't give the file; the text says why."""
+    """One address can't give the file; the text says why."""
 
 
 @dataclass(frozen=True)
 class Download:
-    """What is known of a file before it is here."""
+    """What the registry says of a file."""
 
     urls: tuple[str, ...]
     sha256: str | None  # None: not known in advance, the first download records it
@@ -62,63 +62,63 @@ def fetch(name: str) -> Path:
     Raises
     ------
     UserError
-        When no place can give the file, or the cache folder can't take it.
+        When no address can give the file, or the cache folder can't take it.
     """
-    known = registry()
-    if name not in known:
-        raise UserError(f"no file '{name}' is known to be downloadable{nearest(name, known)}")
-    target = paths.cache() / name
+    entries = registry()
+    if name not in entries:
+        raise UserError(f"no file '{name}' is known to be downloadable{nearest(name, entries)}")
+    path = paths.cache() / name
     if is_here(name) or _adopted(name):
-        return target
-    tried = []
-    for place in _places(name, known[name]):
+        return path
+    mirror, failures = _in_mirror(name), []
+    for address in [*([mirror] if mirror else []), *entries[name].urls]:
         try:
-            with writing(target.parent):
-                _retrieve(place, name, target)
+            _retrieve(address, name)
         except UnavailableError as reason:
-            log.warning("%s: %s", place, reason)
-            tried.append(f"{place} ({reason})")
+            log.warning("%s: %s", address, reason)
+            failures.append(f"{address} ({reason})")
         else:
-            return target
-    what = f"tried {', then '.join(tried)}" if tried else "it has no public address"
+            return path
+    tried = f"tried {', then '.join(failures)}" if failures else "it has no public address"
     raise UserError(
-        f"can't get the data file {name}: {what}; set {MIRROR} to a folder or an address "
+        f"can't get the data file {name}: {tried}; set {MIRROR} to a folder or an address "
         "that has it, or dataset.path= to your own copy"
     )
 
 
 def is_here(name: str) -> bool:
     """Whether the cache has the file `name` with the right SHA-256."""
-    target, expected = paths.cache() / name, expected_sha256(name)
-    return target.is_file() and expected is not None and sha256(target) == expected
+    path, expected = paths.cache() / name, expected_sha256(name)
+    return path.is_file() and expected is not None and sha256(path) == expected
 
 
 def mirror_has(name: str) -> bool:
     """Whether a mirror is set and has the file `name`; a copy from it in the cache counts."""
-    place = _mirror(name)
-    if place is None:
+    address = _in_mirror(name)
+    if address is None:
         return False
-    if isinstance(place, Path):
-        return place.is_file()
+    if isinstance(address, Path):
+        return address.is_file()
     if is_here(name):
         return True
+    import pooch
     import requests
 
     try:
-        return requests.head(place, timeout=TIMEOUT, allow_redirects=True).ok
+        return bool(pooch.HTTPDownloader(timeout=TIMEOUT)(address, "", None, check_only=True))
     except requests.RequestException as error:
-        raise UserError(f"can't ask the mirror at {place}: {_reason(error)}") from error
+        raise UserError(f"can't ask the mirror at {address}: {_reason(error)}") from error
 
 
 def expected_sha256(name: str) -> str | None:
     """The SHA-256 the file `name` must have: registered, or recorded by the first download."""
-    known = registry()[name].sha256
-    if known is None and (record := record_of(name)).is_file():
+    checksum = registry()[name].sha256
+    if checksum is None and (record := record_of(name)).is_file():
         try:
-            known = str(json.loads(record.read_text("utf-8"))["sha256"])
+            checksum = str(json.loads(record.read_text("utf-8"))["sha256"])
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(f"{record} is damaged: delete it and fetch the file again") from error
-    return known
+    return checksum
 
 
 def record_of(name: str) -> Path:
@@ -145,76 +145,76 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def whole_file(target: Path) -> Iterator[Path]:
-    """Give a temporary path that becomes `target` when the block ends well, else disappears."""
-    with writing(target.parent):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with atomic.replacing(target) as temporary:
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary path that becomes `path` when the block ends well, else disappears."""
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic.replacing(path) as temporary:
             yield temporary
-            temporary.chmod(0o644)  # several users may share a cache
+            temporary.chmod(SHARED)
 
 
 def _adopted(name: str) -> bool:
-    """Record a whole file that someone put in the cache by hand; drop a broken one."""
-    target = paths.cache() / name
-    if expected_sha256(name) is not None or not target.is_file():
+    """Record a sound file that someone put in the cache by hand; drop a broken one."""
+    path = paths.cache() / name
+    if expected_sha256(name) is not None or not path.is_file():
         return False
     try:
-        _check_content(target, name)
+        _check_content(path, name)
     except UnavailableError as reason:
-        log.warning("%s: %s", target, reason)
-        with writing(target.parent):
-            target.unlink()
+        log.warning("%s: %s", path, reason)
+        with writing(path.parent):
+            path.unlink()
         return False
-    _record(name, target, str(target))
+    _record(name, path, str(path))
     return True
 
 
-def _places(name: str, entry: Download) -> Iterator[Path | str]:
-    mirror = _mirror(name)
-    if mirror is not None:
-        yield mirror
-    yield from entry.urls
-
-
-def _mirror(name: str) -> Path | str | None:
-    base = os.environ.get(MIRROR)
-    if not base:
+def _in_mirror(name: str) -> Path | str | None:
+    """Where the mirror has the file `name`: a path or an address; None without a mirror."""
+    mirror = os.environ.get(MIRROR)
+    if not mirror:
         return None
-    if base.startswith(("http://", "https://")):
-        return f"{base.rstrip('/')}/{quote(name)}"
-    return Path(base).expanduser() / name
+    if mirror.startswith(("http://", "https://")):
+        return f"{mirror.rstrip('/')}/{quote(name)}"
+    return Path(mirror).expanduser() / name
 
 
-def _retrieve(place: Path | str, name: str, target: Path) -> None:
-    """Let pooch bring the file under a temporary name, check it and rename it."""
+def _retrieve(address: Path | str, name: str) -> None:
+    """Let pooch bring the file under a temporary name, try again, and rename it once it is right.
+
+    Pooch tries again after every RequestException and ValueError; what no further attempt can
+    mend is raised as an UnavailableError at once.
+    """
     import pooch
 
-    expected = expected_sha256(name)
+    expected, attempts = expected_sha256(name), itertools.count(1)
 
-    def bring(_place: str, temporary: str, _pooch: object) -> None:
-        _copy(place, temporary) if isinstance(place, Path) else _download(place, temporary)
+    def bring(_address: str, temporary: str, _pooch: object) -> None:
+        if isinstance(address, Path):
+            _copy(address, temporary)
+        else:
+            _download(address, temporary, last=next(attempts) == ATTEMPTS)
         _check_content(Path(temporary), name)
-        os.chmod(temporary, 0o644)  # several users may share a cache
+        if expected is not None and sha256(Path(temporary)) != expected:
+            raise UnavailableError(_other_checksum(name, expected))
+        os.chmod(temporary, SHARED)
         if expected is None:
             # Before the rename, so that no download ever stands here unrecorded.
-            _record(name, Path(temporary), str(place))
+            _record(name, Path(temporary), str(address))
 
     pooch.get_logger().setLevel("WARNING")
-    try:
-        pooch.retrieve(
-            url=str(place),
-            known_hash=expected and f"sha256:{expected}",
-            fname=target.name,
-            path=target.parent,
-            downloader=bring,
-        )
-    except ValueError as error:
-        if registry()[name].sha256 is None:
-            raise UnavailableError(
-                f"the file differs from the first download: delete {record_of(name)} to accept it"
-            ) from error
-        raise UnavailableError(f"the file has another SHA-256 than {expected}") from error
+    files = pooch.create(
+        path=paths.cache(),
+        base_url="",
+        registry={name: expected and f"sha256:{expected}"},
+        urls={name: str(address)},
+        retry_if_failed=ATTEMPTS - 1,
+    )
+    folder = (paths.cache() / name).parent
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        files.fetch(name, downloader=bring)
 
 
 def _copy(source: Path, temporary: str) -> None:
@@ -226,25 +226,22 @@ def _copy(source: Path, temporary: str) -> None:
         shutil.copyfileobj(file, copy)
 
 
-def _download(url: str, temporary: str) -> None:
+def _download(url: str, temporary: str, last: bool) -> None:
+    """Download once; unless it is the last attempt, an error that may pass is left to pooch."""
     import pooch
     import requests
 
     log.info("downloading %s", url)
-    # Each call empties the temporary file first: a restart is a clean one.
     http = pooch.HTTPDownloader(
         progressbar=sys.stderr.isatty(), chunk_size=1 << 16, timeout=TIMEOUT
     )
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            http(url, temporary, None)
-        except requests.RequestException as error:
-            if attempt == ATTEMPTS or not _may_pass(error):
-                raise UnavailableError(_reason(error)) from error
-            log.warning("%s: %s; trying again", url, _reason(error))
-            time.sleep(BACKOFF * 2 ** (attempt - 1))
-        else:
-            return
+    try:
+        http(url, temporary, None)
+    except requests.RequestException as error:
+        if last or not _may_pass(error):
+            raise UnavailableError(_reason(error)) from error
+        log.warning("%s: %s; trying again", url, _reason(error))
+        raise
 
 
 def _may_pass(error: Exception) -> bool:
@@ -270,11 +267,11 @@ def _reason(error: Exception) -> str:
         "IncompleteRead": "the connection broke off in the middle of the file",
         "Connection aborted": "the connection broke off",
     }
-    return next((said for sign, said in words.items() if sign in str(error)), str(error))
+    return next((text for sign, text in words.items() if sign in str(error)), str(error))
 
 
 def _check_content(path: Path, name: str) -> None:
-    """Refuse what a broken server sends in place of a file; needs no checksum."""
+    """Refuse what a broken server sends instead of a file; needs no checksum."""
     if path.stat().st_size == 0:
         raise UnavailableError("the file there is empty")
     with path.open("rb") as file:
@@ -291,7 +288,13 @@ def _check_content(path: Path, name: str) -> None:
             raise UnavailableError(f"a damaged zip archive: {damaged} can't be unpacked")
 
 
-def _record(name: str, path: Path, place: str) -> None:
-    facts = {"sha256": sha256(path), "bytes": path.stat().st_size, "from": place}
-    with whole_file(record_of(name)) as temporary:
+def _other_checksum(name: str, expected: str) -> str:
+    if registry()[name].sha256 is None:
+        return f"the file differs from the first download: delete {record_of(name)} to accept it"
+    return f"the file has another SHA-256 than {expected}"
+
+
+def _record(name: str, path: Path, address: str) -> None:
+    facts = {"sha256": sha256(path), "bytes": path.stat().st_size, "from": address}
+    with replacing(record_of(name)) as temporary:
         temporary.write_text(json.dumps(facts, indent=2) + "\n", "utf-8")

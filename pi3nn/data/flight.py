@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from omegaconf import MISSING
 
 from pi3nn import paths
-from pi3nn.data import download, reading
+from pi3nn.data import download
 from pi3nn.data.base import Column, Dataset, Facts, Rows, Split
+from pi3nn.data.own import reading
 from pi3nn.errors import UserError, nearest
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Flights:
     """Complete rows of one or more files, and all departures counted before any was dropped."""
 
     rows: pa.Table
-    departures: pd.DataFrame  # columns Month (0: not told), Origin, flights
+    departures: pd.DataFrame  # columns Month (0: the file has none), Origin, flights
 
 
 class FlightDataset(Dataset):
@@ -91,11 +92,11 @@ class FlightDataset(Dataset):
         self._flights = flights
         needed = {4: settings.train_rows + settings.test_rows} if self._random else {}
         for rank in (1, 2, 3, 4):
-            there = int((flights["rank"] == rank).sum())
+            rows = int((flights["rank"] == rank).sum())
             wanted = needed.get(rank, settings.test_rows if self._random else 20)
-            if there < wanted:
+            if rows < wanted:
                 raise UserError(
-                    f"{', '.join(facts.files)} has {there} complete rows from airports of rank "
+                    f"{', '.join(facts.files)} has {rows} complete rows from airports of rank "
                     f"{rank}, {wanted} are needed: take a larger file, or lower "
                     "dataset.train_rows and dataset.test_rows"
                 )
@@ -127,8 +128,8 @@ class FlightDataset(Dataset):
         for rank in (4, 3, 2, 1):
             # One stream per rank: the rows of one do not depend on the size of another.
             generator = np.random.default_rng([split, rank])
-            there = np.flatnonzero(self._flights["rank"] == rank)
-            drawn = generator.choice(there, sizes[rank] + self._settings.test_rows, replace=False)
+            rows = np.flatnonzero(self._flights["rank"] == rank)
+            drawn = generator.choice(rows, sizes[rank] + self._settings.test_rows, replace=False)
             if rank == 4:
                 sets["train"] = drawn[: sizes[rank]]
             sets[f"rank{rank}"] = drawn[sizes[rank] :]
@@ -137,8 +138,8 @@ class FlightDataset(Dataset):
     def _sliced(self) -> dict[str, NDArray[np.int64]]:
         sets = {}
         for name, (rank, start, stop) in SLICES.items():
-            there = np.flatnonzero(self._flights["rank"] == rank)
-            taxi_out = pd.Series(self._flights["TaxiOut"].to_numpy()[there], index=there)
+            rows = np.flatnonzero(self._flights["rank"] == rank)
+            taxi_out = pd.Series(self._flights["TaxiOut"].to_numpy()[rows], index=rows)
             ordered = taxi_out.sort_values(kind="stable")
             part = ordered.iloc[int(len(ordered) * start) : int(len(ordered) * stop)]
             sets[name] = part.sample(frac=1, random_state=1).index.to_numpy(np.int64)
@@ -211,7 +212,7 @@ def _cached(path: Path, checksum: str) -> Flights:
         flights = _read(path)
         counts = flights.departures.to_json(orient="split", index=False)
         table = flights.rows.replace_schema_metadata({"departures": counts})
-        with download.whole_file(compact) as temporary:
+        with download.replacing(compact) as temporary:
             pq.write_table(table, temporary, compression="zstd")
         return flights
     try:
@@ -287,9 +288,9 @@ def _joined(parts: list[Flights], months: list[int]) -> tuple[pd.DataFrame, pd.D
         return flights, departures
     if (departures["Month"] == 0).any():
         raise UserError(f"dataset.months={months} needs a column Month in the file of flights")
-    there = sorted(set(departures["Month"]))
-    if not set(months) & set(there):
-        raise UserError(f"dataset.months={months}: the file of flights has only months {there}")
+    in_file = sorted(set(departures["Month"]))
+    if not set(months) & set(in_file):
+        raise UserError(f"dataset.months={months}: the file of flights has only months {in_file}")
     return (
         flights[flights["Month"].isin(months)].reset_index(drop=True),
         departures[departures["Month"].isin(months)],
@@ -299,7 +300,7 @@ def _joined(parts: list[Flights], months: list[int]) -> tuple[pd.DataFrame, pd.D
 def _ranks(settings: Settings, departures: pd.DataFrame) -> pd.Series[int]:
     """Rank of each airport: 1 (more than 1 % of all departures), 2 (0.25 %), 3 (0.05 %), 4."""
     counts = departures.groupby("Origin")["flights"].sum()
-    share = counts / counts.sum() if settings.rank_table is None else _given(settings.rank_table)
+    share = counts / counts.sum() if settings.rank_table is None else _shares(settings.rank_table)
     edges = np.array([0.0005, 0.0025, 0.01])
     ranks = pd.Series(4 - np.searchsorted(edges, share.to_numpy(), side="left"), share.index)
     if settings.min_flights > 0:
@@ -313,7 +314,7 @@ def _ranks(settings: Settings, departures: pd.DataFrame) -> pd.Series[int]:
     return ranks.astype("int8")
 
 
-def _given(rank_table: str) -> pd.Series[float]:
+def _shares(rank_table: str) -> pd.Series[float]:
     """Share of departures by airport, from a CSV with ``Origin`` and ``percentage``."""
     import pyarrow as pa
 

@@ -49,12 +49,12 @@ class StreamflowDataset(Dataset):
         self.facts = facts
         self._settings = settings
         self._daily = daily
-        there = set(_water_years(daily.index))
+        years = set(_water_years(daily.index))
         for year in (*settings.train_years, settings.test_year):
-            if year not in there:
+            if year not in years:
                 raise UserError(
                     f"dataset.train_years and test_year: {settings.basin} has no water year {year}, "
-                    f"only {min(there)} to {max(there)}"
+                    f"only {min(years)} to {max(years)}"
                 )
             if len(self._rows([year]).y) == 0:
                 raise UserError(

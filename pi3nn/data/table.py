@@ -1,28 +1,24 @@
 """A user's own table: CSV, TSV (either compressed or not), parquet or Excel.
 
-Which columns become which inputs is told in `pi3nn.data.schema`, how files are read in
-`pi3nn.data.reading`.
+How its file is read is in `pi3nn.data.own.reading`, how its columns become inputs in
+`pi3nn.data.own.columns`; here are its keys, its splits and what to do about missing values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from omegaconf import MISSING
 
-from pi3nn.data import reading, schema, splits
+from pi3nn.data import scaling
 from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split
-from pi3nn.data.schema import Schema
+from pi3nn.data.own import columns, reading
+from pi3nn.data.own.columns import Schema
 from pi3nn.errors import UserError, nearest
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MISSING_RULES = ("refuse", "drop", "mean")
 FEWEST_ROWS = 10
@@ -66,9 +62,9 @@ class TableDataset(Dataset):
         if self._settings.missing != "mean":
             return self._schema
         train, _ = self._numbers(split)
-        known = ~np.isnan(self._x[train])
-        if not known.any(axis=0).all():
-            name = self._schema.inputs[int(np.flatnonzero(~known.any(axis=0))[0])]
+        empty = np.isnan(self._x[train]).all(axis=0)
+        if empty.any():
+            name = self._schema.inputs[int(np.flatnonzero(empty)[0])]
             raise UserError(f"{self._settings.path}: '{name}' has no value in any training row")
         return replace(self._schema, fill=tuple(map(float, np.nanmean(self._x[train], axis=0))))
 
@@ -80,19 +76,19 @@ class TableDataset(Dataset):
             {"train": Rows(x[train], self._y[train]), "test": Rows(x[test], self._y[test])}
         )
 
-    def _numbers(self, split: int) -> tuple[splits.Index, splits.Index]:
-        return splits.train_test(len(self._y), split, self._settings.test_share)
+    def _numbers(self, split: int) -> tuple[scaling.Index, scaling.Index]:
+        return scaling.train_test(len(self._y), split, self._settings.test_share)
 
 
 def load(settings: Settings) -> Dataset:
     """Read a table, learn its schema, and deal with what is missing."""
     _check(settings)
     path = Path(settings.path)
-    rows = read(path, _columns(path, settings))
+    rows = reading.text_table(path, _columns(path, settings))
     if rows.num_rows == 0:
         raise UserError(f"{path} has 0 rows below its header")
-    target = schema.numbers(rows[settings.target].combine_chunks(), settings.target, str(path))
-    learnt = schema.learn(rows, settings.target, settings.categories, str(path))
+    target = columns.numbers(rows[settings.target].combine_chunks(), settings.target, str(path))
+    learnt = columns.learn(rows, settings.target, settings.categories, str(path))
     learnt = replace(learnt, missing=settings.missing)
     x = learnt.encode(rows, str(path)).x
     kept = _complete(x, target, learnt, settings)
@@ -102,34 +98,6 @@ def load(settings: Settings) -> Dataset:
             f"{FEWEST_ROWS} at least"
         )
     return TableDataset(settings, learnt, x[kept], target[kept])
-
-
-def read(path: Path, names: Sequence[str]) -> pa.Table:
-    """These columns of a whole file, all as trimmed texts, null where a value is missing."""
-    import pyarrow as pa
-
-    batches = [as_texts(batch) for batch in reading.chunks(path, texts(names))]
-    return pa.Table.from_batches(batches, pa.schema(list(texts(names).items())))
-
-
-def texts(names: Sequence[str]) -> dict[str, pa.DataType]:
-    """The types to ask of `reading.chunks` for."""
-    import pyarrow as pa
-
-    return {name: pa.string() for name in names}
-
-
-def as_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with texts trimmed, and null where nothing or "nan" is left."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    columns = []
-    for column in batch.columns:
-        trimmed = pc.utf8_trim_whitespace(column)
-        nothing = pc.is_in(pc.utf8_lower(trimmed), pa.array(["", "nan", "nat"]))
-        columns.append(pc.if_else(nothing, pa.scalar(None, pa.string()), trimmed))
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _check(settings: Settings) -> None:
@@ -165,9 +133,9 @@ def _complete(x: Array, target: Array, learnt: Schema, settings: Settings) -> ND
     if settings.missing == "refuse":
         counts = {name: int(missing.sum()) for name, missing in absent.items() if missing.any()}
         if counts:
-            told = ", ".join(f"'{name}' in {count} row(s)" for name, count in counts.items())
+            gaps = ", ".join(f"'{name}' in {count} row(s)" for name, count in counts.items())
             raise UserError(
-                f"{settings.path}: values are missing of {told}: dataset.missing=drop leaves such "
+                f"{settings.path}: values are missing of {gaps}: dataset.missing=drop leaves such "
                 "rows out, dataset.missing=mean fills inputs with the mean of the training rows"
             )
     # A target can't be made up: such rows can only be left out.

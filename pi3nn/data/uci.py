@@ -1,7 +1,7 @@
 """The nine regression sets of the paper's Table 1, bundled in ``data/uci/``.
 
-What is known of each set (columns, source, licence, citation) is written in
-``data/uci/facts.yaml``; how the files were made is told in ``data/README.md``.
+What each set is (columns, source, licence, citation) is written in ``data/uci/facts.yaml``, how the
+files were made in ``data/README.md``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import yaml
 from omegaconf import MISSING
 
 from pi3nn import paths
-from pi3nn.data import bundled, splits
+from pi3nn.data import bundled, scaling
 from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split
 from pi3nn.errors import UserError, nearest
 
@@ -52,35 +52,35 @@ class UciDataset(Dataset):
 
     def split(self, split: int) -> Split:
         """90 % training and 10 % test rows, in original units; splits 1 to 3 are the paper's."""
-        train, test = splits.train_test(len(self._y), split)
+        train, test = scaling.train_test(len(self._y), split)
         return Split({"train": self._rows(train), "test": self._rows(test)})
 
-    def _rows(self, index: splits.Index) -> Rows:
+    def _rows(self, index: scaling.Index) -> Rows:
         return Rows(self._x[index], self._y[index])
 
 
 def load(settings: Settings) -> Dataset:
     """Read a bundled set whose checksum agrees with the registry."""
-    known = _known(settings.name)
-    inputs = [Column(*row) for row in known["inputs"]]
+    entry = _entry(settings.name)
+    inputs = [Column(*row) for row in entry["inputs"]]
     if settings.leak_other_target:
-        if "other_target" not in known:
+        if "other_target" not in entry:
             raise UserError(
                 f"dataset.leak_other_target=true makes no sense for {settings.name}, "
                 f"which has one target only: leave it out"
             )
-        inputs.append(Column(*known["other_target"]))
-    target = Column(*known["target"])
+        inputs.append(Column(*entry["other_target"]))
+    target = Column(*entry["target"])
     file = f"uci/{settings.name}.csv.gz"
     raw = _read(file)[[column.name for column in (*inputs, target)]]
     facts = Facts(
         name=settings.name,
-        title=known["title"],
+        title=entry["title"],
         inputs=tuple(inputs),
         target=target,
-        source=known["source"],
-        licence=known["licence"],
-        citation=known["citation"],
+        source=entry["source"],
+        licence=entry["licence"],
+        citation=entry["citation"],
         files={file: bundled.checksums()[file]},
     )
     return UciDataset(facts, raw if settings.limit is None else _sample(raw, settings.limit))
@@ -101,18 +101,18 @@ def names() -> list[str]:
 
 def header(name: str) -> list[str]:
     """Column names of a bundled file: inputs, the other target if there is one, the target."""
-    known = _known(name)
-    others = [known["other_target"]] if "other_target" in known else []
-    return [row[0] for row in (*known["inputs"], *others, known["target"])]
+    entry = _entry(name)
+    others = [entry["other_target"]] if "other_target" in entry else []
+    return [row[0] for row in (*entry["inputs"], *others, entry["target"])]
 
 
-def _known(name: str) -> dict[str, Any]:
-    every = _all_facts()
-    if name not in every:
+def _entry(name: str) -> dict[str, Any]:
+    entries = _all_facts()
+    if name not in entries:
         raise UserError(
-            f"there is no UCI data set '{name}'{nearest(name, every)}: one of {', '.join(every)}"
+            f"there is no UCI data set '{name}'{nearest(name, entries)}: one of {', '.join(entries)}"
         )
-    return every[name]
+    return entries[name]
 
 
 @functools.cache

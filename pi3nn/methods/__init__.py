@@ -1,17 +1,16 @@
-"""The methods: one file each; see `pi3nn.methods.base` for what a file must have."""
+"""The methods: one file each; see `pi3nn.methods.shared.contract` for what a file must have."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 
-from pi3nn.methods.base import Method
+from pi3nn.methods.shared.contract import Method
 
 
 def kinds() -> list[str]:
-    """Names of all methods: the modules of this folder except what they share."""
-    names = {module.name for module in pkgutil.iter_modules(__path__)}
-    return sorted(names - {"base", "network"})
+    """Names of all methods: the modules of this folder; what they share is a package in it."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
 
 
 def get(kind: str) -> Method:

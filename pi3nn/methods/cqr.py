@@ -7,7 +7,7 @@ moves both bounds outwards (or inwards) by one number, so that coverage is guara
 with k = ceil((n + 1) gamma) and n the rows of the other part.
 
 The second step is that of ``calibrate=conformal`` (`pi3nn.conformal`), which this method demands;
-without it, what is left is plain quantile regression. Another level is another training.
+without it, it is plain quantile regression. Another level is another training.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 from omegaconf import MISSING
 from torch import Tensor
 
-from pi3nn.losses import Info, KnownLoss
-from pi3nn.methods.base import Stack, not_negative, share
-from pi3nn.methods.network import BoundsMethod, NetFit, NetSettings, failures, recipe
-from pi3nn.native import FusedLoss
-from pi3nn.nets import Init
-from pi3nn.quantiles import pinball
+from pi3nn.engine.init import Init
+from pi3nn.engine.losses import Info, KnownLoss
+from pi3nn.engine.native import FusedLoss
+from pi3nn.methods.shared.contract import Stack, require_not_negative, require_share
+from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, failures, recipe
+from pi3nn.methods.shared.quantiles import pinball
 
 
 @dataclass
@@ -53,8 +53,8 @@ class CQR(BoundsMethod):
 
     def check(self, settings: Any) -> None:
         super().check(settings)
-        not_negative(settings, "weight_decay")
-        share(settings, "dropout")
+        require_not_negative(settings, "weight_decay")
+        require_share(settings, "dropout")
 
     def fit(self, stack: Stack) -> CQRFit:
         gamma = stack.gamma
@@ -69,8 +69,8 @@ class CQR(BoundsMethod):
             ),
         )
         fitted = CQRFit(net)
-        said = fitted.outputs(stack.x)
-        fitted.failures = failures(outcome, stack.y, said["lower"], said["upper"])
+        outputs = fitted.outputs(stack.x)
+        fitted.failures = failures(outcome, stack.y, outputs["lower"], outputs["upper"])
         return fitted
 
 

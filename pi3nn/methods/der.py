@@ -24,18 +24,25 @@ from scipy.special import ndtri, stdtrit
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from pi3nn.losses import Info, KnownLoss
-from pi3nn.methods.base import Coefficients, Outputs, Stack, more_than_zero, not_negative, one_of
-from pi3nn.methods.network import NetFit, NetMethod, NetSettings, failures, recipe
-from pi3nn.native import FusedLoss
-from pi3nn.nets import Init, LayerInit
-from pi3nn.training import Recipe
+from pi3nn.engine.init import Init, LayerInit
+from pi3nn.engine.losses import Info, KnownLoss
+from pi3nn.engine.native import FusedLoss
+from pi3nn.engine.recipe import Recipe
+from pi3nn.methods.shared.contract import (
+    Coefficients,
+    Outputs,
+    Stack,
+    require_not_negative,
+    require_one_of,
+    require_positive,
+)
+from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, failures, recipe
 
-SAID = ("point", "log_nu", "log_excess", "log_b")
+KEPT = ("point", "log_nu", "log_excess", "log_b")
 """What is kept of the four parameters, for every row; `log_excess` is log(a - 1)."""
 
 LARGEST_SPREAD = 1000.0
-"""Standard deviations beyond are cut off, as in the released runs."""
+"""Standard deviations beyond are cut off, as in the released runs (discrepancies 4.1)."""
 
 
 @dataclass
@@ -53,8 +60,10 @@ class Settings(NetSettings):
 @dataclass
 class DERFit(NetFit):
     def outputs(self, x: Tensor) -> dict[str, Tensor]:
-        said = self.net.predict(x, lambda z: torch.cat([z[..., :1], _log_softplus(z[..., 1:])], -1))
-        return dict(zip(SAID, said.unbind(-1), strict=True))
+        outputs = self.net.predict(
+            x, lambda z: torch.cat([z[..., :1], _log_softplus(z[..., 1:])], -1)
+        )
+        return dict(zip(KEPT, outputs.unbind(-1), strict=True))
 
 
 class DER(NetMethod):
@@ -65,9 +74,9 @@ class DER(NetMethod):
 
     def check(self, settings: Any) -> None:
         super().check(settings)
-        one_of(settings, "interval", "epistemic", "student_t")
-        more_than_zero(settings, "eps")
-        not_negative(settings, "coefficient", "coefficient_rate", "epsilon")
+        require_one_of(settings, "interval", "epistemic", "student_t")
+        require_positive(settings, "eps")
+        require_not_negative(settings, "coefficient", "coefficient_rate", "epsilon")
 
     def fit(self, stack: Stack) -> DERFit:
         net, outcome = self.trained(
@@ -91,7 +100,7 @@ class DER(NetMethod):
         levels: Sequence[float],
         settings: Any,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        point, log_nu, log_excess, log_b = (outputs[name][:, None, :] for name in SAID)
+        point, log_nu, log_excess, log_b = (outputs[name][:, None, :] for name in KEPT)
         tail = ((1 + np.asarray(levels)) / 2)[None, :, None]
         if settings.interval == "epistemic":
             quantile, log_variance = ndtri(tail), log_b - log_nu - log_excess

@@ -20,7 +20,7 @@ from scipy.special import stdtrit
 from torch import Tensor
 
 from pi3nn.errors import UserError
-from pi3nn.methods.base import Coefficients, Fitted, Method, Outputs, Stack
+from pi3nn.methods.shared.contract import Coefficients, Fitted, Method, Outputs, Stack
 
 
 @dataclass

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pi3nn.losses import Info
+from pi3nn.engine.losses import Info
 from pi3nn.methods import qd
-from pi3nn.methods.network import NetFit
+from pi3nn.methods.shared.network import NetFit
 
 
 @dataclass
@@ -29,8 +29,8 @@ class Settings(qd.Settings):
 @dataclass
 class PIVENFit(NetFit):
     def outputs(self, x: Tensor) -> dict[str, Tensor]:
-        said = self.net.predict(x, lambda z: torch.cat([_point(z).unsqueeze(-1), z], dim=-1))
-        point, upper, lower, _ = said.unbind(-1)
+        outputs = self.net.predict(x, lambda z: torch.cat([_point(z).unsqueeze(-1), z], dim=-1))
+        point, upper, lower, _ = outputs.unbind(-1)
         return {"point": point, "lower": lower, "upper": upper}
 
 

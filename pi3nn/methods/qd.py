@@ -16,11 +16,16 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from pi3nn.losses import Info, KnownLoss
-from pi3nn.methods.base import Stack, more_than_zero, not_negative, one_of
-from pi3nn.methods.network import BoundsMethod, NetFit, NetSettings, failures, recipe
-from pi3nn.native import FusedLoss
-from pi3nn.nets import Init, LayerInit
+from pi3nn.engine.init import Init, LayerInit
+from pi3nn.engine.losses import Info, KnownLoss
+from pi3nn.engine.native import FusedLoss
+from pi3nn.methods.shared.contract import (
+    Stack,
+    require_not_negative,
+    require_one_of,
+    require_positive,
+)
+from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, failures, recipe
 
 
 @dataclass
@@ -59,9 +64,9 @@ class QD(BoundsMethod):
 
     def check(self, settings: Any) -> None:
         super().check(settings)
-        one_of(settings, "penalty", "sqrt_n", "qd_paper")
-        more_than_zero(settings, "soften", "decay", "decay_steps")
-        not_negative(settings, "sigma_in", "lambda_in")
+        require_one_of(settings, "penalty", "sqrt_n", "qd_paper")
+        require_positive(settings, "soften", "decay", "decay_steps")
+        require_not_negative(settings, "sigma_in", "lambda_in")
 
     def fit(self, stack: Stack) -> NetFit:
         settings, gamma = stack.common, stack.gamma
@@ -74,8 +79,8 @@ class QD(BoundsMethod):
             state={name: stack.tensor(name) for name in ("lambda_in", "soften")},
         )
         fitted = self.Fit(net)
-        said = fitted.outputs(stack.x)
-        fitted.failures = failures(outcome, stack.y, said["lower"], said["upper"])
+        outputs = fitted.outputs(stack.x)
+        fitted.failures = failures(outcome, stack.y, outputs["lower"], outputs["upper"])
         return fitted
 
     def loss(

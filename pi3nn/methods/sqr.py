@@ -4,8 +4,8 @@ quantile `tau` as an input beside `x` and is trained by the pinball loss,
     loss = mean of (1[q >= y] - tau) (q - y),   q = q(x, tau),
 
 with a fresh uniform `tau` for every row and step; the interval is [q(x, (1 - gamma) / 2),
-q(x, (1 + gamma) / 2)], at every level from one training. As released (``quantiles: pair``) it is
-trained at the two quantiles of one level only.
+q(x, (1 + gamma) / 2)], at every level from one training. As released
+(``quantiles: pair``, discrepancies 3.3) it is trained at the two quantiles of one level only.
 """
 
 from __future__ import annotations
@@ -21,13 +21,21 @@ from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
+from pi3nn.engine.init import Init
+from pi3nn.engine.losses import Info, KnownLoss
+from pi3nn.engine.native import FusedLoss
+from pi3nn.engine.nets import StackedMLP, with_column
 from pi3nn.errors import UserError
-from pi3nn.losses import Info, KnownLoss
-from pi3nn.methods.base import Coefficients, Outputs, Stack, not_negative, one_of, share
-from pi3nn.methods.network import NetFit, NetMethod, NetSettings, failures, pair, recipe
-from pi3nn.native import FusedLoss
-from pi3nn.nets import Init, StackedMLP, with_column
-from pi3nn.quantiles import GRID, between, pinball
+from pi3nn.methods.shared.contract import (
+    Coefficients,
+    Outputs,
+    Stack,
+    require_not_negative,
+    require_one_of,
+    require_share,
+)
+from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, failures, pair, recipe
+from pi3nn.methods.shared.quantiles import GRID, between, pinball
 
 
 @dataclass
@@ -46,7 +54,7 @@ class SQRFit(NetFit):
 
     def at(self, x: Tensor, tau: float | Tensor) -> Tensor:
         """The quantile `tau`, one for all members or ``(M, 1)``, on rows ``x (M, N, D)``."""
-        column = _seen(torch.as_tensor(tau).to(x).reshape(-1, 1, 1))
+        column = _as_input(torch.as_tensor(tau).to(x).reshape(-1, 1, 1))
         return self.net.predict(with_column(x, column))[..., 0]
 
     def outputs(self, x: Tensor) -> dict[str, Tensor]:
@@ -68,9 +76,9 @@ class SQR(NetMethod):
 
     def check(self, settings: Any) -> None:
         super().check(settings)
-        one_of(settings, "quantiles", "all", "pair")
-        not_negative(settings, "weight_decay")
-        share(settings, "dropout")
+        require_one_of(settings, "quantiles", "all", "pair")
+        require_not_negative(settings, "weight_decay")
+        require_share(settings, "dropout")
         if settings.quantiles == "pair" and settings.dropout > 0:
             raise UserError(
                 f"method.dropout={settings.dropout}: method.quantiles=pair drops nothing, as in "
@@ -93,7 +101,9 @@ class SQR(NetMethod):
             Init(),
             recipe(stack, "weight_decay", "dropout"),
             loss,
-            column=drawn_column if tail is None else lambda _: _seen(taus.view(1, -1, 1)),
+            last_input=drawn_quantiles
+            if tail is None
+            else lambda _: _as_input(taus.view(1, -1, 1)),
             uniforms=1 if tail is None else 0,
         )
         fitted = SQRFit(net, stack.x.new_full((stack.members,), stack.gamma or 0.0))
@@ -115,9 +125,9 @@ class SQR(NetMethod):
         if self.retrains(settings):
             return pair(outputs, levels)
         named = {"q0.5": outputs["point"], **outputs}
-        known = np.stack([named[f"q{tau}"] for tau in GRID], axis=1)  # (M, G, N)
+        quantiles = np.stack([named[f"q{tau}"] for tau in GRID], axis=1)  # (M, G, N)
         tails = (1 - np.asarray(levels)) / 2
-        return between(known, tails), between(known, 1 - tails)
+        return between(quantiles, tails), between(quantiles, 1 - tails)
 
 
 def _loss(z: Tensor, y: Tensor, weights: Tensor, info: Info, tail: float | None) -> Tensor:
@@ -136,14 +146,14 @@ def known_loss(tail: float | None) -> KnownLoss:
     return KnownLoss(partial(_loss, tail=tail), FusedLoss("pinball", taus))
 
 
-def drawn_column(info: Info) -> Tensor:
-    """What the network sees of the `tau` drawn for every row."""
+def drawn_quantiles(info: Info) -> Tensor:
+    """The last input: the `tau` drawn for every row."""
     assert info.uniform is not None
-    return _seen(info.uniform.transpose(1, 2))
+    return _as_input(info.uniform.transpose(1, 2))
 
 
-def _seen(tau: Tensor) -> Tensor:
-    """What the network sees of a quantile."""
+def _as_input(tau: Tensor) -> Tensor:
+    """A quantile as the network gets it."""
     return 12 * (tau - 0.5)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import torch
 
 from benchmarking.cells import GAMMA, RATE, Cell, Runner, clock
-from pi3nn.batches import Rows, generator
-from pi3nn.loop import Loop
-from pi3nn.losses import Loss, MeanSquare
+from pi3nn.engine.batches import TrainingRows
+from pi3nn.engine.init import Init, initialise
+from pi3nn.engine.loop import Loop
+from pi3nn.engine.losses import Loss, MeanSquare
+from pi3nn.engine.nets import StackedMLP
+from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.streams import generator
+from pi3nn.engine.training import stack_width
 from pi3nn.methods import der, piven, qd, sqr
-from pi3nn.nets import Init, StackedMLP, initialise
-from pi3nn.training import Recipe, stack_width
 
 KNOWN: dict[str, Loss] = {
     "mse": MeanSquare(),
@@ -33,12 +36,11 @@ def stacked(cell: Cell, engine: str) -> Runner:
     drawn = cell.loss == "sqr"
     under_way = Loop(
         net,
-        Rows(*cell.data(members)),
+        TrainingRows(*cell.data(members)),
         KNOWN[cell.loss],
         Recipe(learning_rate=RATE, steps=10**12, batch=batch),
         list(range(members)),
-        None,
-        sqr.drawn_column if drawn else None,
+        sqr.drawn_quantiles if drawn else None,
         int(drawn),
         {name: torch.full((members,), value) for name, value in state.items()},
     )

@@ -6,13 +6,12 @@ import tempfile
 import time
 from typing import Any
 
-from hydra import compose, initialize_config_dir
-
 from benchmarking.cells import Cell, steps_for
 from benchmarking.plain import plain
 from benchmarking.report import write_job
-from pi3nn import config, paths, plan, runner
-from pi3nn.store import Store
+from pi3nn import config
+from pi3nn.run.member import Member
+from pi3nn.run.request import Request, request
 
 METHODS = ("pi3nn", "qd", "piven", "sqr", "der")
 LOSS_OF = {"pi3nn": "mse"}
@@ -38,12 +37,12 @@ def time_jobs(datasets: list[str], store: str | None) -> None:
 def time_job(dataset: str, method: str, store: str | None) -> dict[str, Any] | None:
     """One job; None if there are members of it in the store already."""
     with tempfile.TemporaryDirectory() as folder:
-        cfg = job(dataset, method, store or folder)
-        members = plan.members(cfg)
-        if any(member.key in Store(cfg.store) for member in members):
+        asked = job(dataset, method, store or folder)
+        members = asked.members
+        if any(key in asked.store for key in asked.keys):
             return None
         start = time.perf_counter()
-        runner.run(cfg)
+        asked.train(asked.options)
         seconds = time.perf_counter() - start
     loop = sum(plain_seconds(member) for member in members)
     return {
@@ -56,17 +55,13 @@ def time_job(dataset: str, method: str, store: str | None) -> dict[str, Any] | N
     }
 
 
-def job(dataset: str, method: str, store: str) -> Any:
-    """The configuration of a job."""
+def job(dataset: str, method: str, store: str) -> Request:
+    """What a job asks for."""
     overrides = ["experiment=uci", f"dataset={dataset}", f"method={method}", f"store={store}"]
-    config.register()
-    with initialize_config_dir(str(paths.configs().absolute()), version_base="1.3"):
-        cfg = compose("config", overrides)
-    config.settle_sweep(cfg, overrides)
-    return cfg
+    return request(config.composed(*overrides), overrides)
 
 
-def plain_seconds(member: plan.Member) -> float:
+def plain_seconds(member: Member) -> float:
     """What one member would take in a plain loop, dropout and penalties left out."""
     loss, hidden = LOSS_OF.get(member.kind, member.kind), member.settings.hidden
     return sum(
@@ -74,7 +69,7 @@ def plain_seconds(member: plan.Member) -> float:
     )
 
 
-def plain_steps(member: plan.Member) -> dict[int, int]:
+def plain_steps(member: Member) -> dict[int, int]:
     """How many steps it would make, by the rows that they take."""
     settings, n = member.settings, len(member.split.train.y)
     batch = getattr(settings, "batch", n)

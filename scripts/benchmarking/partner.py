@@ -6,10 +6,9 @@ import multiprocessing
 import os
 from multiprocessing.connection import Connection
 
-import torch
-
 from benchmarking.cells import Cell, Runner
 from benchmarking.engines import stacked
+from pi3nn.engine.threads import use_one_thread
 
 
 class Partner:
@@ -38,7 +37,7 @@ class Partner:
 
 
 def _partner(pipe: Connection) -> None:
-    torch.set_num_threads(1)
+    use_one_thread()
     pinned(1)
     run: Runner | None = None
     while (message := pipe.recv()) is not None:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarking.cells import GAMMA, INPUTS, POOL, RATE, Cell, Runner, clock
-from pi3nn.training import stack_width
+from pi3nn.engine.training import stack_width
 
 
 def in_jax(cell: Cell) -> dict[str, Runner]:

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pi3nn.cli import mistakes
-from pi3nn.cli import run as command
+from pi3nn.cli import overrides
 from pi3nn.config import choices
 from tests.config.helpers import HOMES, MINE, own_folder
-
-Run = Callable[..., int]
+from tests.support.runs import Command, in_folder
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """The command in this process, in a folder of its own; returns the exit code."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
-
-    def run(*arguments: str) -> int:
-        monkeypatch.setattr("sys.argv", ["pi3nn-run", *arguments])
-        code = command._guarded(list(arguments))
-        os.environ.pop("HYDRA_FULL_ERROR", None)
-        return code
-
-    return run
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    return in_folder(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -39,7 +25,7 @@ def my(tmp_path: Path) -> str:
 
 
 def test_nothing_is_trained_and_no_folder_is_left(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("dataset=yacht", "method.hidden=8", "explain=true") == 0
     lines = capsys.readouterr().out.splitlines()
@@ -49,7 +35,7 @@ def test_nothing_is_trained_and_no_folder_is_left(
 
 
 def test_each_job_of_a_sweep_is_explained(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("-m", "dataset=yacht", "method=qd,sqr", "explain=true") == 0
     printed = capsys.readouterr().out
@@ -61,7 +47,7 @@ def test_each_job_of_a_sweep_is_explained(
 
 
 def test_one_job_of_an_experiment_of_many_is_explained(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("experiment=cubic10d", "method=qd", "explain=true") == 0
     assert capsys.readouterr().out.startswith("protocol=paper dataset=cubic10d method=qd")
@@ -69,7 +55,7 @@ def test_one_job_of_an_experiment_of_many_is_explained(
 
 
 def test_own_yamls_are_found_explained_and_fitted(
-    run: Run, my: str, capsys: pytest.CaptureFixture[str]
+    run: Command, my: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--config-dir", my, "dataset=homes", "method=mine", "explain=true") == 0
     printed = capsys.readouterr().out
@@ -81,7 +67,7 @@ def test_own_yamls_are_found_explained_and_fitted(
 
 
 def test_a_mistake_beside_an_own_yaml_is_explained(
-    run: Run, my: str, capsys: pytest.CaptureFixture[str]
+    run: Command, my: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--config-dir", my, "method=mine", "method.hiden=3") == 2
     assert "did you mean 'method.hidden'?" in capsys.readouterr().err
@@ -91,14 +77,14 @@ def test_a_mistake_beside_an_own_yaml_is_explained(
 
 def test_a_table_and_what_starts_from_it_are_fitted_unless_said_otherwise(my: str) -> None:
     folder = f"--config-dir={my}"
-    assert "experiment=fit" in mistakes.as_meant(["dataset=table", "dataset.path=a/rent.csv"])
-    assert "dataset.name='rent'" in mistakes.as_meant(["dataset=table", "dataset.path=a/rent.csv"])
-    assert mistakes.as_meant([folder, "dataset=boston"]) == [folder, "dataset=boston"]
+    assert "experiment=fit" in overrides.as_hydra_wants(["dataset=table", "dataset.path=a/rent.csv"])
+    assert "dataset.name='rent'" in overrides.as_hydra_wants(["dataset=table", "dataset.path=a/rent.csv"])
+    assert overrides.as_hydra_wants([folder, "dataset=boston"]) == [folder, "dataset=boston"]
     arguments = [folder, "dataset=homes", "experiment=uci"]
-    assert mistakes.as_meant(arguments) == arguments
+    assert overrides.as_hydra_wants(arguments) == arguments
 
 
-def test_schemas_are_no_choices(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_schemas_are_no_choices(run: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("-m", "dataset=yacht", "method=glob(*)", "explain=true") == 0
     jobs = re.findall(r"^job \d+ \(method=(\w+)\)$", capsys.readouterr().out, flags=re.M)
     assert jobs == choices.our_names("method")

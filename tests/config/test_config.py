@@ -42,6 +42,7 @@ SENSIBLE = [
 ]
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(("experiment", "dataset", "method", "protocol"), SENSIBLE)
 def test_every_sensible_combination_composes_and_passes_the_checks(
     experiment: str, dataset: str, method: str, protocol: str

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pi3nn import config, plan
+from pi3nn import config
+from pi3nn.run import member
 
 FROZEN = Path(__file__).with_name("frozen_keys.csv")
 OWN = {"cubic10d_tuning": "cubic10d", "flight_tuning": "flight", "fit": "table"}
@@ -33,16 +34,16 @@ def is_common(combination: str) -> bool:
 
 
 def resolved(combination: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    monkeypatch.setattr(plan, "_fingerprint", lambda *_: "data")
-    monkeypatch.setattr(plan, "_engine", lambda member: member.config["engine"])
-    monkeypatch.setattr(plan, "_check_rows", lambda *_: None)
+    monkeypatch.setattr(member, "_fingerprint", lambda *_: "data")
+    monkeypatch.setattr(member, "_engine", lambda made: made.config["engine"])
+    monkeypatch.setattr(member, "_check_rows", lambda *_: None)
     names = ("experiment", "dataset", "method", "protocol")
     overrides = [f"{n}={v}" for n, v in zip(names, combination.split(), strict=True)]
     if "dataset=table" in overrides:
         overrides += ["dataset.path=t.csv", "dataset.target=y"]
     cfg = config.composed(*overrides)
     config.settle_sweep(cfg, overrides)
-    keys = [member.key for member in plan.members(cfg)]
+    keys = [made.key for made in member.members(cfg)]
     return str(len(keys)), hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
 
 

@@ -10,6 +10,8 @@ import pytest
 from pi3nn import data
 from pi3nn.data.base import Dataset, Split
 
+pytestmark = pytest.mark.contract
+
 
 def needs_a_download(name: str) -> bool:
     settings = data.settings(name)

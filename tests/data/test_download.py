@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -114,7 +115,7 @@ def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Register:
     monkeypatch.setenv("PI3NN_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv(download.MIRROR, raising=False)
     monkeypatch.setattr(download, "ATTEMPTS", 3)
-    monkeypatch.setattr(download, "BACKOFF", 0.01)
+    monkeypatch.setattr("pooch.core.time", types.SimpleNamespace(sleep=lambda _seconds: None))
     monkeypatch.setattr(download, "TIMEOUT", (1.0, 0.3))
     return add
 
@@ -354,7 +355,7 @@ def test_a_file_in_the_way_of_the_cache_folder_gives_one_sentence(server, regist
 def test_a_failed_write_leaves_the_old_file_whole(tmp_path):
     target = tmp_path / "a.txt"
     target.write_text("old")
-    with contextlib.suppress(RuntimeError), download.whole_file(target) as temporary:
+    with contextlib.suppress(RuntimeError), download.replacing(target) as temporary:
         temporary.write_text("half")
         raise RuntimeError
     assert _files(tmp_path) == ["a.txt"]

@@ -17,7 +17,8 @@ import pandas as pd
 import pytest
 
 from pi3nn import data
-from pi3nn.data import download, flight, reading
+from pi3nn.data import download, flight
+from pi3nn.data.own import reading
 from pi3nn.errors import UserError
 from tests.conftest import REPOSITORY
 

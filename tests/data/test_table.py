@@ -14,18 +14,7 @@ from hypothesis import strategies as st
 from pi3nn import data
 from pi3nn.data.base import Dataset
 from pi3nn.errors import UserError
-
-
-def homes(rows: int = 40) -> pd.DataFrame:
-    source = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "area": source.uniform(30, 200, rows).round(2),
-            "city": source.choice(["Rome", "Bern", "Oslo"], rows),
-            "new": source.random(rows) < 0.5,
-            "price": source.normal(300, 50, rows).round(1),
-        }
-    )
+from tests.support.tables import homes
 
 
 def opened(path: Path, target: str = "price", **settings: Any) -> Dataset:
@@ -83,10 +72,10 @@ def test_missing_values_are_refused_dropped_or_filled_with_the_training_mean(
     split = filled.split(1)
     rows = np.vstack([split.train.x, split.sets["test"].x])
     assert len(rows) == 21
-    known = split.train.x[split.train.y != 50, 0]
+    present = split.train.x[split.train.y != 50, 0]
     target = np.concatenate([split.train.y, split.sets["test"].y])
-    assert rows[target == 50, 0] == pytest.approx(known.mean())
-    assert filled.schema(1).fill[0] == pytest.approx(known.mean())
+    assert rows[target == 50, 0] == pytest.approx(present.mean())
+    assert filled.schema(1).fill[0] == pytest.approx(present.mean())
 
 
 def test_a_missing_category_gets_the_shares_of_its_levels(tmp_path: Path) -> None:
@@ -137,26 +126,6 @@ def test_a_bad_file_is_one_clear_sentence(tmp_path: Path, text: str, words: str)
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("my.csv", lines().encode("utf-16"), "not UTF-8"),
-        ("my.csv", lines("1,é,3").encode("latin-1"), "UTF-8"),
-        ("my.csv", b"\x00\x01\x02", "not UTF-8"),
-        ("my.parquet", b"PAR1 but not really", "not a whole parquet file"),
-        ("my.xlsx", b"PK but not really", "not a whole Excel workbook"),
-        ("my.xls", b"old", "save it as .xlsx"),
-        ("my.csv.gz", b"not gzip", "damaged or cut off"),
-    ],
-)
-def test_a_file_that_is_not_what_it_says_is_refused(
-    tmp_path: Path, name: str, content: bytes, words: str
-) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(UserError, match=words):
-        opened(tmp_path / name)
-
-
-@pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"path": "/nowhere/my.csv"}, "can't read /nowhere/my.csv"),
@@ -172,15 +141,6 @@ def test_a_bad_key_is_one_clear_sentence(tmp_path: Path, settings: Any, words: s
     given = {"path": str(written(tmp_path, lines())), "target": "price", **settings}
     with pytest.raises(UserError, match=words):
         data.open_dataset("table", **given)
-
-
-def test_excel_without_openpyxl_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    homes().to_excel(tmp_path / "t.xlsx", index=False)
-    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
-    with pytest.raises(UserError, match=r"pip install 'pi3nn\[excel\]'"):
-        opened(tmp_path / "t.xlsx")
 
 
 def test_dates_in_parquet_and_excel_are_refused_too(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -15,14 +13,17 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from pi3nn import config
-from pi3nn.cli import mistakes
+from pi3nn.cli import overrides as typed
 from tests.conftest import REPOSITORY
 from tests.docs import slurm
 from tests.docs.blocks import LANGUAGES, PAGES, Block, affordable, blocks, run, write_tables
+from tests.support.checkout import copy_of_checkout
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 ERRORS = REPOSITORY / "docs" / "errors.md"  # its commands must fail: test_errors.py
 EXTENDING = REPOSITORY / "docs" / "extending.md"  # its commands change the checkout
+README = REPOSITORY / "README.md"
+KEYS = REPOSITORY / "docs" / "keys.md"  # made when the site is built: test_site.py
 COMMANDS = [
     (block, command)
     for block in BLOCKS
@@ -62,7 +63,7 @@ def test_yaml_blocks_can_be_read() -> None:
 def test_every_run_command_composes_and_passes_the_checks(command: str) -> None:
     """Of a sweep, the first job; what is Hydra's own is left to the slow test."""
     _, *arguments = [a for a in shlex.split(command) if not a.startswith(("-", "hydra"))]
-    overrides = [_first(a) for a in mistakes.as_meant(arguments) if not a.startswith("hydra")]
+    overrides = [_first(a) for a in typed.as_hydra_wants(arguments) if not a.startswith("hydra")]
     cfg = config.composed(*overrides)
     config.settle_sweep(cfg, overrides)
     config.check(cfg)
@@ -89,8 +90,9 @@ def test_make_knows_every_target_and_pip_every_extra_that_is_named() -> None:
 def test_every_link_and_picture_exists() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
+            if "://" in target or (page != README and (page.parent / target).resolve() == KEYS):
+                continue
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
 @pytest.mark.slow
@@ -122,17 +124,3 @@ def commands(block: Block, folder: Path) -> list[str]:
     if block.language == "console":  # pip would install: the test of extras stands for it
         return [affordable(c) for c in block.commands if not c.startswith("pip install")]
     return []
-
-
-def copy_of_checkout(folder: Path) -> None:
-    """The files under version control, and new ones; what a Python started there imports."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=REPOSITORY,
-        capture_output=True,
-        check=True,
-    )
-    for name in listed.stdout.decode().split("\0"):
-        if name and (REPOSITORY / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPOSITORY / name, folder / name)

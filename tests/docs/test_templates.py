@@ -1,4 +1,4 @@
-"""The templates pass the contract tests as they are."""
+"""A new method is two files, and so is a new data set: every contract test finds and passes them."""
 
 from __future__ import annotations
 
@@ -6,24 +6,38 @@ import shutil
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import REPOSITORY
 from tests.docs.blocks import run
-from tests.docs.test_blocks import copy_of_checkout
+from tests.support.checkout import copy_of_checkout
 
 TEMPLATES = REPOSITORY / "docs" / "templates"
+FILES = [
+    "configs/dataset/my_data.yaml",
+    "configs/method/my_method.yaml",
+    "pi3nn/data/my_data.py",
+    "pi3nn/methods/my_method.py",
+]
 
 
-def test_templates_copied_into_place_pass_the_contract_tests(tmp_path: Path) -> None:
+def test_a_template_is_its_code_and_its_yaml() -> None:
+    files = [path.relative_to(TEMPLATES) for path in TEMPLATES.rglob("*.*") if path.is_file()]
+    assert sorted(str(path) for path in files if "__pycache__" not in path.parts) == FILES
+
+
+@pytest.mark.slow
+def test_both_templates_in_one_checkout_pass_all_contract_tests(tmp_path: Path) -> None:
     copy_of_checkout(tmp_path)
-    for folder in ("pi3nn", "configs"):
-        shutil.copytree(TEMPLATES / folder, tmp_path / folder, dirs_exist_ok=True)
-    names = sorted(path.stem for path in (TEMPLATES / "pi3nn").rglob("*.py"))
-    assert names == ["my_data", "my_method"]
-    tests = "tests/methods/test_contract.py tests/data/test_contract.py tests/config/test_config.py"
+    for name in FILES:
+        shutil.copy2(TEMPLATES / name, tmp_path / name)
     done = run(
-        f"{sys.executable} -m pytest -q -p no:cacheprovider {tests} -k '{' or '.join(names)}'",
-        tmp_path,
+        f"{sys.executable} -m pytest -v -m contract -n 0 -p no:cacheprovider tests", tmp_path
     )
-    assert done.returncode == 0, done.stdout
-    passed = int(done.stdout.rsplit(" passed", 1)[0].split()[-1])
-    assert passed > 30, "both are found by the tests"
+    assert done.returncode == 0, done.stdout[-5000:]
+    passed = [line for line in done.stdout.splitlines() if " PASSED" in line]
+    of_method = [line for line in passed if "my_method" in line]
+    of_data = [line for line in passed if "my_data" in line]
+    assert len(of_method) > 25, "the tests find the method"
+    assert len(of_data) > 5, "the tests find the data set"
+    assert len(passed) > 3 * len(of_method + of_data), "those of all others are run beside them"

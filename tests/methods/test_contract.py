@@ -11,42 +11,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from pi3nn import methods, stacking
-from pi3nn.data.base import Rows, Split
-from pi3nn.errors import UserError
-from pi3nn.methods.base import Fitted, Stack
-from pi3nn.plan import Member
-from tests.methods.helpers import settings, stack
+from pi3nn import methods
+from pi3nn.methods.shared.contract import Fitted, Stack
+from tests.support.methods import every_method, every_trained_method, gamma, stack, tiny
 
-TINY = {"hidden": 8, "steps": 6, "epochs": 2, "batch": 16}
+pytestmark = pytest.mark.contract
 LEVELS = (0.5, 0.9)
-CASES: list[tuple[str, dict[str, Any]]] = [
-    *((kind, {}) for kind in methods.kinds()),
-    ("sqr", {"quantiles": "pair", "dropout": 0.0}),
-    ("der", {"interval": "student_t"}),
-    ("pi3nn", {"ood": False}),
-]
-trainable = [case for case in CASES if hasattr(methods.get(case[0]).Settings, "learning_rate")]
-
-
-def names(case: tuple[str, dict[str, Any]]) -> str:
-    return "-".join([case[0], *map(str, case[1].values())])
-
-
-every_method = pytest.mark.parametrize("case", CASES, ids=names)
-every_trained_method = pytest.mark.parametrize("case", trainable, ids=names)
-
-
-def tiny(case: tuple[str, dict[str, Any]], **changes: Any) -> Any:
-    """Settings for a training of a few steps."""
-    kind, own = case
-    known = {field.name for field in dataclasses.fields(methods.get(kind).Settings)}
-    small = {name: value for name, value in TINY.items() if name in known}
-    return settings(kind, **small | own | changes)
-
-
-def gamma(chosen: Any) -> float | None:
-    return 0.9 if methods.get(chosen.kind).retrains(chosen) else None
 
 
 def levels(chosen: Any) -> list[float]:
@@ -66,13 +36,13 @@ def alone(members: Stack, m: int) -> Stack:
 def bounds(fitted: Fitted, members: Stack, x: Tensor) -> tuple[np.ndarray, np.ndarray]:
     method, chosen = methods.get(members.common.kind), members.common
     scalars = {name: values.double().numpy() for name, values in fitted.scalars.items()}
-    train, said = (
+    train, outputs = (
         {name: values.double().numpy() for name, values in fitted.outputs(rows).items()}
         for rows in (members.x, x)
     )
     y = members.y.double().numpy()
     coefficients = method.calibrate(train, y, scalars, levels(chosen), chosen)
-    return method.bounds(said, scalars, coefficients, levels(chosen), chosen)
+    return method.bounds(outputs, scalars, coefficients, levels(chosen), chosen)
 
 
 def assert_same(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
@@ -201,33 +171,6 @@ def test_odd_data_give_finite_intervals(case: tuple[str, dict[str, Any]], odd: s
     lower, upper = bounds(fitted, members, members.x)
     assert np.isfinite(lower).all()
     assert np.isfinite(upper).all()
-
-
-@dataclasses.dataclass(frozen=True)
-class MadeMember(Member):
-    """A member on rows made by the test."""
-
-    rows: Split
-
-    @property
-    def split(self) -> Split:
-        return self.rows
-
-
-@every_method
-def test_a_constant_target_is_a_clear_error(case: tuple[str, dict[str, Any]]) -> None:
-    rows = Rows(np.random.default_rng(0).normal(size=(20, 2)), np.full(20, 3.5))
-    config = {
-        "dataset": {"name": "flat"},
-        "method": dataclasses.asdict(tiny(case)),
-        "split": 1,
-        "seed": 1,
-        "holdout": 0.2,
-        "calibrate": "none",
-        "scaling": "train",
-    }
-    with pytest.raises(UserError, match=r"dataset=flat, split 1: the target is the same"):
-        stacking.prepare(MadeMember(config, "key", Split({"train": rows})))
 
 
 @every_trained_method

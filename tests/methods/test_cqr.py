@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from pi3nn import conformal
+from pi3nn.intervals import conformal
 from pi3nn.methods import cqr
-from pi3nn.methods.base import Stack
-from tests.methods.helpers import assert_finite, assert_gradient, info, settings
+from pi3nn.methods.shared.contract import Stack
+from tests.support.methods import assert_finite, assert_gradient, info, settings
 
 N = 12
 

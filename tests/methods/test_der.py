@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from scipy.stats import norm, t
 
 from pi3nn.methods import der
-from tests.methods.helpers import Array, assert_finite, assert_gradient, info, settings, stack
+from tests.support.methods import Array, assert_finite, assert_gradient, info, settings, stack
 
 N = 12
 

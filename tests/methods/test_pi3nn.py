@@ -14,8 +14,13 @@ from omegaconf import OmegaConf
 from scipy.stats import ks_2samp
 
 from pi3nn import data, methods, metrics, paths
-from pi3nn.data.splits import Scaler
-from pi3nn.methods.base import Stack
+from pi3nn.data.scaling import Scaler
+from pi3nn.engine.init import Init, initialise
+from pi3nn.engine.nets import StackedMLP
+from pi3nn.engine.streams import generator
+from pi3nn.engine.threads import use_one_thread
+from pi3nn.methods.shared.contract import Stack
+from pi3nn.methods.shared.least_squares import LeastSquares
 
 METHOD = methods.get("pi3nn")
 NO_PENALTY = {"l1": 0.0, "l2": 0.0, "bounds_l1": 0.0, "bounds_l2": 0.0}
@@ -47,8 +52,8 @@ class Trained:
         return {k: v.double().numpy() for k, v in self.fit.outputs(self.tensor(x)).items()}
 
     def bounds(self, x: Array, levels: Sequence[float]) -> tuple[Array, Array]:
-        found = METHOD.calibrate(self.train, self.y, self.scalars, levels, self.settings)
-        return METHOD.bounds(self.outputs(x), self.scalars, found, levels, self.settings)
+        scales = METHOD.calibrate(self.train, self.y, self.scalars, levels, self.settings)
+        return METHOD.bounds(self.outputs(x), self.scalars, scales, levels, self.settings)
 
 
 def yacht() -> tuple[Array, Array, Array, Array]:
@@ -112,17 +117,48 @@ def test_ood_initialisation_lowers_confidence_on_shifted_rows_and_leaves_f_alone
     assert confidence(off) > confidence(on) + 0.2
 
 
-def test_ood_bias_is_c_times_the_mean_output_after_pretraining() -> None:
-    """With no step of training left, u is its initialisation: c mu plus the default network."""
+STILL = {"optimiser": "sgd", "learning_rate": 1e-30, "steps": 1, **NO_PENALTY}
+"""A training that changes nothing, so that networks stay as they started."""
+
+
+@pytest.mark.parametrize("c", [10.0, 50.0])
+def test_ood_bias_is_exactly_c_times_the_mean_output_over_all_training_rows(c: float) -> None:
+    """Without a training to speak of, the network trained before is what its stream draws."""
     x, y, _, _ = yacht()
-    once, twice = (
-        Trained(x, y, [1], hidden=10, steps=1, c=c, learning_rate=1e-9) for c in (50.0, 100.0)
-    )
-    # u = c mu + g(x): the same mu and g, so doubling c adds 50 mu to every row.
-    added = twice.train["u"] - once.train["u"]
-    assert added.std() < 1e-4 * added.mean()
-    pretrained = Trained(x, y, [1], hidden=10, steps=1, ood=False, learning_rate=1e-9)
-    assert 0.2 < added.mean() / 50 / pretrained.train["u"].mean() < 5
+    seeds = [1, 2]
+    fitted = Trained(x, y, seeds, hidden=10, c=c, **STILL)
+    for name in ("u", "l"):
+        before = StackedMLP(METHOD.shape(x.shape[1], fitted.settings), len(seeds))
+        initialise(before, Init(), [generator(seed, f"init/pretrain/{name}") for seed in seeds])
+        outputs = before.predict(fitted.tensor(x))[..., 0].double().numpy()
+        expected = c * np.abs(outputs).mean(axis=1)
+        biases = fitted.fit.state()[f"{name}.out.bias"][:, 0].double().numpy()
+        np.testing.assert_allclose(biases, expected, rtol=1e-6)
+
+
+def test_ood_bias_is_that_of_a_network_trained_before_which_is_then_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trained: dict[str, StackedMLP] = {}
+    width = LeastSquares.width
+
+    def recorded(networks: LeastSquares, name: str, *arguments: Any) -> StackedMLP:
+        trained[name] = width(networks, name, *arguments)
+        return trained[name]
+
+    monkeypatch.setattr(LeastSquares, "width", recorded)
+    x, y, _, _ = yacht()
+    fitted = Trained(x, y, [1, 2], hidden=10, steps=100, c=10.0, keep_start=True, **NO_PENALTY)
+    assert list(trained) == ["pretrain/u", "u", "pretrain/l", "l"]
+    state = fitted.fit.state()
+    for name in ("u", "l"):
+        outputs = trained[f"pretrain/{name}"].predict(fitted.tensor(x))[..., 0].double().numpy()
+        biases = state[f"{name}_start.out.bias"][:, 0].double().numpy()
+        np.testing.assert_allclose(biases, 10 * np.abs(outputs).mean(axis=1), rtol=1e-6)
+        fresh = StackedMLP(METHOD.shape(x.shape[1], fitted.settings), 2)
+        initialise(fresh, Init(), [generator(seed, f"init/{name}") for seed in (1, 2)])
+        kernels = state[f"{name}_start.hidden0.weight"]
+        assert torch.equal(kernels, fresh.state()["hidden0.weight"])
 
 
 def test_a_fixed_bias_replaces_the_pretraining() -> None:
@@ -198,7 +234,7 @@ def plain_pi3nn(x: torch.Tensor, y: torch.Tensor, seed: int, chosen: Any) -> Any
 
 def test_records_over_20_seeds_have_the_distribution_of_a_plain_loop() -> None:
     """Single float32 runs are chaotic; what must agree is how their results are distributed."""
-    torch.set_num_threads(1)
+    use_one_thread()
     x, y, x_test, y_test = yacht()
     chosen = {"hidden": 20, "steps": 150, "ood": False}
     ours = Trained(x, y, list(range(20)), **chosen)
@@ -226,8 +262,7 @@ def test_networks_of_a_released_stream_go_on_where_the_released_data_ended() -> 
     torch.randn(50, 10), torch.randn(50, 1)  # sizes that are no multiples of 16 take 16 draws more
     reference = [torch.nn.Linear(10, 5), torch.nn.Linear(5, 1)]
     x = np.random.default_rng(1).normal(size=(40, 10))
-    nearly_still = {"optimiser": "sgd", "learning_rate": 1e-30, "steps": 1, **NO_PENALTY}
-    trained = Trained(x, x.sum(axis=1), [7], hidden=5, init_after=500 + 50 + 32, **nearly_still)
+    trained = Trained(x, x.sum(axis=1), [7], hidden=5, init_after=500 + 50 + 32, **STILL)
     state = trained.fit.state()
     torch.testing.assert_close(state["f.hidden0.weight"][0].T, reference[0].weight)
     torch.testing.assert_close(state["f.out.bias"][0], reference[1].bias)
@@ -235,20 +270,19 @@ def test_networks_of_a_released_stream_go_on_where_the_released_data_ended() -> 
 
 def test_kept_start_is_where_the_training_of_u_and_l_began() -> None:
     x, y, _, _ = yacht()
-    few = {"optimiser": "sgd", "learning_rate": 1e-30, "steps": 1, **NO_PENALTY}
-    said = Trained(x, y, [1, 2], keep_start=True, bias=7.0, **few).train
-    np.testing.assert_array_equal(said["u_start"], said["u"])
-    np.testing.assert_array_equal(said["l_start"], said["l"])
+    still = Trained(x, y, [1, 2], keep_start=True, bias=7.0, **STILL).train
+    np.testing.assert_array_equal(still["u_start"], still["u"])
+    np.testing.assert_array_equal(still["l_start"], still["l"])
     moved = Trained(x, y, [1, 2], keep_start=True, bias=7.0, steps=50).train
-    np.testing.assert_array_equal(moved["u_start"], said["u_start"])
+    np.testing.assert_array_equal(moved["u_start"], still["u_start"])
     assert (moved["u"].mean(axis=1) < 0.5 * moved["u_start"].mean(axis=1)).all()
 
 
 def test_unfixed_targets_make_u_and_l_learn_the_target_itself() -> None:
     x = np.random.default_rng(2).normal(size=(300, 2))
     y = 4 + x[:, 0]  # positive nearly everywhere, so that an absolute value can fit it
-    said = Trained(x, y, [1], fix_targets=False, ood=False, steps=1500, **NO_PENALTY).train
+    slipped = Trained(x, y, [1], fix_targets=False, ood=False, steps=1500, **NO_PENALTY).train
     for name in ("u", "l"):
-        assert np.corrcoef(said[name][0], y)[0, 1] > 0.99
+        assert np.corrcoef(slipped[name][0], y)[0, 1] > 0.99
     fixed = Trained(x, y, [1], ood=False, steps=1500, **NO_PENALTY).train
     assert abs(fixed["u"].mean()) < 0.5

@@ -7,16 +7,14 @@ import pytest
 import torch
 
 from pi3nn.methods import piven
-from tests.methods import test_qd
-from tests.methods.helpers import assert_finite, assert_gradient, info, settings, stack
-
-GAMMA, N = test_qd.GAMMA, test_qd.N
+from tests.support.methods import assert_finite, assert_gradient, info, settings, stack
+from tests.support.quality_driven import EXTREMES, GAMMA, N, by_hand, constants, draw
 
 
 @pytest.mark.parametrize("case", range(24))
 def test_loss_is_that_of_qd_and_the_mean_square_error_of_the_point(case: int) -> None:
-    z, y = test_qd.draw(case, outputs=3)
-    about = info(torch.from_numpy(y), **test_qd.constants())
+    z, y = draw(case, outputs=3)
+    about = info(torch.from_numpy(y), **constants())
     ours = piven.METHOD.loss(
         torch.from_numpy(z),
         torch.from_numpy(y),
@@ -28,15 +26,15 @@ def test_loss_is_that_of_qd_and_the_mean_square_error_of_the_point(case: int) ->
     for m in range(2):
         upper, lower, v = z[m, :, 0], z[m, :, 1], 1 / (1 + np.exp(-z[m, :, 2]))
         error = np.mean((y[m] - (v * upper + (1 - v) * lower)) ** 2)
-        qd_loss = test_qd.by_hand(upper, lower, y[m], (15.0, 5.0)[m], (160.0, 100.0)[m], "sqrt_n")
+        qd_loss = by_hand(upper, lower, y[m], (15.0, 5.0)[m], (160.0, 100.0)[m], "sqrt_n")
         assert float(ours[m]) == pytest.approx(error + qd_loss, rel=1e-12)
 
 
 @pytest.mark.parametrize("case", range(20))
 def test_gradient_is_that_of_finite_differences(case: int) -> None:
-    z, y = test_qd.draw(case, outputs=3)
+    z, y = draw(case, outputs=3)
     target = torch.from_numpy(y)
-    about = info(target, **test_qd.constants(soften=8.0))
+    about = info(target, **constants(soften=8.0))
     about.state["soften"][1] = 3.0
     assert_gradient(
         lambda t: piven.METHOD.loss(
@@ -47,11 +45,11 @@ def test_gradient_is_that_of_finite_differences(case: int) -> None:
 
 
 @pytest.mark.parametrize("v", [-1e4, 0.0, 1e4])
-@pytest.mark.parametrize("extreme", test_qd.EXTREMES)
+@pytest.mark.parametrize("extreme", EXTREMES)
 def test_extremes_have_a_finite_loss_and_gradient(extreme: str, v: float) -> None:
     y = torch.linspace(-1, 1, N).expand(2, N)
-    z = torch.tensor([*test_qd.EXTREMES[extreme], v]).expand(2, N, 3)
-    about = info(y, **{n: values.float() for n, values in test_qd.constants(soften=1e30).items()})
+    z = torch.tensor([*EXTREMES[extreme], v]).expand(2, N, 3)
+    about = info(y, **{n: values.float() for n, values in constants(soften=1e30).items()})
     assert_finite(lambda t: piven.METHOD.loss(t, y, torch.ones_like(y), about, GAMMA, "sqrt_n"), z)
 
 

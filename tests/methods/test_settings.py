@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.methods.helpers import composed
+from tests.support.methods import composed
 
 # name: PIVEN's epochs, learning rate, decay; DER's learning rate, batch
 TABLE = {

@@ -7,11 +7,11 @@ import pytest
 import torch
 from scipy.stats import norm
 
+from pi3nn.engine.losses import Info
 from pi3nn.errors import UserError
-from pi3nn.losses import Info
 from pi3nn.methods import sqr
-from pi3nn.methods.base import Stack
-from tests.methods.helpers import Array, assert_finite, assert_gradient, info, settings, stack
+from pi3nn.methods.shared.contract import Stack
+from tests.support.methods import Array, assert_finite, assert_gradient, info, settings, stack
 
 N = 12
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
-from pi3nn.losses import MeanSquare
-from pi3nn.methods.base import Coefficients, Outputs, Stack, not_negative
-from pi3nn.methods.network import NetFit, NetMethod, NetSettings
-from pi3nn.nets import Init
-from pi3nn.training import Recipe
+from pi3nn.engine.init import Init
+from pi3nn.engine.losses import MeanSquare
+from pi3nn.engine.recipe import Recipe
+from pi3nn.methods.shared.contract import Coefficients, Outputs, Stack, require_not_negative
+from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings
 
 
 @dataclass
@@ -56,7 +56,7 @@ class MyMethod(NetMethod):
     def check(self, settings: Any) -> None:
         """Values that have the right type and make no sense."""
         super().check(settings)
-        not_negative(settings, "l2")
+        require_not_negative(settings, "l2")
 
     def fit(self, stack: Stack) -> MyFit:
         """Train the members ``x (M, N, D)``, ``y (M, N)`` together; there is one training loop."""

@@ -1,0 +1,89 @@
+"""The one guard around all commands: how they begin, end, and speak of mistakes."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from pi3nn.errors import SweepError, UserError
+
+_MISTAKE, _FAILED, _STOPPED = 2, 1, 130
+_NOBODY_READS = 141  # what a shell says of a program that SIGPIPE ended
+# Python looks for garbage every 700 new objects; loading torch and matplotlib makes a million that
+# stay. Rarer looks save a seventh of the time until training starts.
+_OBJECTS_BETWEEN_LOOKS = 100_000
+
+# What an operating system says of a folder that can't take tables and figures.
+_ABOUT_FOLDERS = {
+    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR
+}  # fmt: skip
+
+Explain = Callable[[Exception], str | None]
+"""One sentence for an exception of a library that is a user's mistake; None for a mistake of ours."""
+
+
+def run_command(
+    name: str,
+    command: Callable[[list[str]], int],
+    arguments: Sequence[str] | None = None,
+    *,
+    stopped: str = "stopped",
+    explain: Explain | None = None,
+) -> NoReturn:
+    """Run `command` with the arguments of the command line and exit with the code it returns.
+
+    A user's mistake is one sentence and exit code 2, failures of some jobs of a sweep are 1, Ctrl-C is
+    130 and says `stopped`. Where the output is no longer read, it ends quietly:
+    ``pi3nn-report records | head`` closes the pipe after ten lines, no mistake of anybody.
+    """
+    gc.set_threshold(_OBJECTS_BETWEEN_LOOKS)
+    try:
+        try:
+            code = _guarded(name, command, arguments, stopped, explain)
+        finally:
+            sys.stdout.flush()  # here, where a closed pipe can be dealt with, not at the very end
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):  # what Python still holds must go somewhere
+            os.dup2(nowhere, stream.fileno())
+        code = _NOBODY_READS
+    gc.freeze()  # leaving, Python would look through all of it once more: half a second
+    sys.exit(code)
+
+
+def _guarded(
+    name: str,
+    command: Callable[[list[str]], int],
+    arguments: Sequence[str] | None,
+    stopped: str,
+    explain: Explain | None,
+) -> int:
+    wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    try:
+        return command(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:
+        message, code = stopped, _STOPPED
+    except SweepError as error:
+        message, code = str(error), _FAILED
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        sentence = _sentence(error) or (explain(error) if explain else None)
+        if sentence is None or wants_traceback:
+            raise
+        message, code = sentence, _MISTAKE
+    print(f"{name}: {message}", file=sys.stderr)
+    return code
+
+
+def _sentence(error: Exception) -> str | None:
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno in _ABOUT_FOLDERS:
+        where = f" {error.filename}" if error.filename else " the results"
+        return f"can't write{where}: {os.strerror(error.errno).lower()}; what is stored is kept"
+    return None

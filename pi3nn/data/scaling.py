@@ -1,0 +1,203 @@
+"""Which rows train, test and are held out, and how values are standardised. Pure NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pi3nn.data.base import Array, Rows, Split
+from pi3nn.errors import UserError
+
+Index = NDArray[np.int64]
+
+
+def hold_out(n_rows: int, share: float, seed: int) -> tuple[Index, Index]:
+    """Set aside ``ceil(share * n_rows)`` rows at random.
+
+    The rows and their order are those of scikit-learn's ``train_test_split(test_size=share,
+    random_state=seed)``, which made the paper's splits; drawn here so that a run need not import
+    scikit-learn.
+
+    Parameters
+    ----------
+    n_rows
+        Number of rows, at least 2.
+    share
+        Share of the rows to hold out, between 0 and 1.
+    seed
+        Any whole number from 0 to 2**32 - 1.
+
+    Returns
+    -------
+    kept, held
+        Row numbers, each in the order drawn.
+    """
+    if not 0 < share < 1:
+        raise UserError(f"a share of {share:g} of the rows can't be held out: between 0 and 1")
+    if not 0 <= seed < 2**32:
+        raise UserError(f"{seed} can't number a split: a whole number from 0 to 2**32 - 1")
+    n_held = math.ceil(share * n_rows)
+    if n_held >= n_rows:
+        raise UserError(f"{n_rows} row(s) are too few to hold out a share of {share:g} and train")
+    order = np.random.RandomState(seed).permutation(n_rows).astype(np.int64, copy=False)
+    return order[n_held:], order[:n_held]
+
+
+def train_test(n_rows: int, seed: int, test_share: float = 0.1) -> tuple[Index, Index]:
+    """Row numbers of the training and the test rows of split number `seed`; see `hold_out`."""
+    return hold_out(n_rows, test_share, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """Standardises to mean 0 and standard deviation 1 of the rows it was fitted to.
+
+    A width in original units is a standardised width times `y_std`.
+    """
+
+    x_mean: Array  # (D,)
+    x_std: Array  # (D,)
+    y_mean: float
+    y_std: float
+
+    @classmethod
+    def fit(cls, rows_x: ArrayLike, rows_y: ArrayLike, unbiased: bool = False) -> Scaler:
+        """Take mean and standard deviation from the rows ``rows_x (N, D)``, ``rows_y (N,)``.
+
+        The deviation is the population's, or with `unbiased` that of a sample (N - 1).
+        """
+        x = np.asarray(rows_x, dtype=np.float64)
+        y = np.asarray(rows_y, dtype=np.float64)
+        ddof = 1 if unbiased else 0
+        return cls(x.mean(axis=0), _std(x, ddof), float(y.mean()), float(_std(y, ddof)))
+
+    def x(self, x: ArrayLike) -> Array:
+        """Standardise inputs, ``(..., D)``."""
+        return (np.asarray(x, dtype=np.float64) - self.x_mean) / self.x_std
+
+    def y(self, y: ArrayLike) -> Array:
+        """Standardise targets of any shape."""
+        return np.asarray((np.asarray(y, dtype=np.float64) - self.y_mean) / self.y_std)
+
+    def y_back(self, y: ArrayLike) -> Array:
+        """Bring standardised targets, or bounds of intervals, back to original units."""
+        return np.asarray(np.asarray(y, dtype=np.float64) * self.y_std + self.y_mean)
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """The rows of a split in standardised units, and what leads back to original ones.
+
+    ``sets``: the split's, ``train`` without the rows held out, and ``held_out``, those rows.
+    ``scalars``: ``y_mean`` and ``y_std`` of the standardisation, and ``y_range``, the range of y over
+    training and test rows in standardised units (the paper divides widths by it).
+    ``scaler``: the standardisation itself.
+    """
+
+    sets: dict[str, Rows]
+    scalars: dict[str, float]
+    scaler: Scaler
+
+
+def standardise(split: Split, scaling: str, holdout: float, seed: int) -> Standardised:
+    """Hold out a share of the training rows and standardise all rows of a split.
+
+    Parameters
+    ----------
+    split
+        The rows in original units.
+    scaling
+        Which rows mean and deviation are taken from: ``train``, ``unbiased`` (the same rows, the
+        deviation of a sample), ``full`` (training and test rows) or ``none`` (values stay as they
+        are).
+    holdout
+        Share of the training rows that become the set ``held_out``; 0: none.
+    seed
+        Draws the rows to hold out.
+
+    Raises
+    ------
+    UserError
+        When there are too few rows, or all training rows have the same target.
+    """
+    train, sets = split.train, dict(split.sets)
+    if holdout > 0:
+        kept, held = hold_out(len(train.y), holdout, seed)
+        sets["held_out"] = _rows(train, held)
+        train = _rows(train, kept)
+    if np.ptp(train.y) == 0:
+        raise UserError("the target is the same in all training rows: there is nothing to learn")
+    scaler = _scaler(scaling, split, train)
+    scaled = {
+        name: Rows(scaler.x(rows.x), scaler.y(rows.y), rows.index)
+        for name, rows in ({**sets, "train": train}).items()
+    }
+    targets = np.concatenate([rows.y for rows in _train_and_test(split)])
+    scalars = {
+        "y_mean": float(scaler.y_mean),
+        "y_std": float(scaler.y_std),
+        "y_range": float(np.ptp(targets) / scaler.y_std),
+    }
+    return Standardised(scaled, scalars, scaler)
+
+
+def mean_shifts(sets: Mapping[str, Rows], inputs: Sequence[str]) -> dict[str, dict[str, float]]:
+    """How far each set's mean is from the training rows', in standard deviations of these.
+
+    Parameters
+    ----------
+    sets
+        Rows ``x (N, D)`` by set; ``train`` is among them.
+    inputs
+        Names of the D inputs.
+
+    Returns
+    -------
+    By set and input. Empty where a row is not simply its inputs: windows of days, text made into
+    numbers.
+    """
+    train = sets["train"].x
+    if train.shape[1] != len(inputs):
+        return {}
+    spread = np.where(train.std(axis=0) > 0, train.std(axis=0), 1.0)
+    shifts = {
+        name: (rows.x.mean(axis=0) - train.mean(axis=0)) / spread for name, rows in sets.items()
+    }
+    return {
+        name: dict(zip(inputs, map(float, shift), strict=True)) for name, shift in shifts.items()
+    }
+
+
+def _rows(rows: Rows, chosen: Index) -> Rows:
+    return Rows(rows.x[chosen], rows.y[chosen], None if rows.index is None else rows.index[chosen])
+
+
+def _train_and_test(split: Split) -> list[Rows]:
+    """Of all training rows, and of the test rows where the split has such a set."""
+    return [split.sets[name] for name in ("train", "test") if name in split.sets]
+
+
+def _scaler(scaling: str, split: Split, train: Rows) -> Scaler:
+    if scaling == "none":
+        inputs = train.x.shape[1]
+        return Scaler(np.zeros(inputs), np.ones(inputs), 0.0, 1.0)
+    if scaling in ("train", "unbiased"):
+        return Scaler.fit(train.x, train.y, unbiased=scaling == "unbiased")
+    rows = _train_and_test(split)
+    return Scaler.fit(np.concatenate([r.x for r in rows]), np.concatenate([r.y for r in rows]))
+
+
+def _std(values: Array, ddof: int) -> Array:
+    """Standard deviation of each column; 1 where a column is constant.
+
+    The computed deviation of a constant column is rounding noise, not 0 (2.5e-13 for naval's
+    compressor inlet pressure in float64, and more with more rows), and dividing by it makes that
+    noise an input. So constancy is judged by the range of the values, which no sum can blur,
+    relative to their size, so that a column in very small units still counts as varying.
+    """
+    constant = np.ptp(values, axis=0) <= 1e-10 * np.abs(values).max(axis=0)
+    return np.where(constant, 1.0, values.std(axis=0, ddof=ddof))

@@ -1,0 +1,174 @@
+"""The fused operator: forward, backward, a loss with its gradient, optimiser steps, dropout masks."""
+
+import ctypes
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from pi3nn.engine.native.build import library
+from pi3nn.engine.native.inputs import FusedLoss, NetShape, NextSteps, StepRows
+from pi3nn.engine.native.step import Step
+from pi3nn.engine.native.structs import (
+    LossStruct,
+    TaskStruct,
+    expect,
+    fill_loss,
+    fill_task,
+    steps_struct,
+)
+
+REAL = {torch.float32: "float", torch.float64: "double"}
+"""The types that the kernel can be built for, as C++ names them."""
+
+
+class Kernel:
+    """The fused operator for networks `params (M, P)` of one shape and type."""
+
+    def __init__(self, shape: NetShape, dtype: torch.dtype) -> None:
+        loaded = library(REAL[dtype])
+        self.dtype = dtype
+        self._forward, self._backward = loaded.pi3nn_forward, loaded.pi3nn_backward
+        self._loss_and_gradient = loaded.pi3nn_loss_and_gradient
+        self._optimise, self._make_steps = loaded.pi3nn_optimise, loaded.pi3nn_make_steps
+        self._masks = loaded.pi3nn_masks
+        self._loss = LossStruct()
+        self._loss_at = ctypes.addressof(self._loss)
+        self._task = TaskStruct(
+            inputs=shape.inputs,
+            hidden=shape.hidden,
+            outputs=shape.outputs,
+            columns=shape.columns,
+            front=shape.front,
+            tanh=shape.activation == "tanh",
+        )
+        self._task_at = ctypes.addressof(self._task)
+
+    def forward(self, params: Tensor, rows: StepRows) -> Tensor:
+        """Outputs `(M, K B, O)`."""
+        fill_task(self._task, self.dtype, params, rows)
+        outputs = params.new_empty(params.shape[0], self._task.rows, self._task.outputs)
+        _check(self._forward(self._task_at, outputs.data_ptr()))
+        return outputs
+
+    def backward(self, params: Tensor, rows: StepRows, slope: Tensor, grad: Tensor) -> None:
+        """Fill `grad (M, P)`, given the gradient `slope (M, K B, O)` of the outputs."""
+        fill_task(self._task, self.dtype, params, rows)
+        slope = slope.contiguous()
+        expect(slope, self.dtype, (params.shape[0], self._task.rows, self._task.outputs))
+        expect(grad, self.dtype, params.shape)
+        _check(self._backward(self._task_at, slope.data_ptr(), grad.data_ptr()))
+
+    def loss_and_gradient(
+        self,
+        fused: FusedLoss,
+        params: Tensor,
+        rows: StepRows,
+        y: Tensor,
+        weights: Tensor,
+        grad: Tensor,
+        uniform: Tensor | None = None,
+        state: Mapping[str, Tensor] | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Fill `grad (M, P)` in a single pass, or in two where the loss needs to see all rows first.
+
+        Parameters
+        ----------
+        y, weights : Tensor (M, N)
+        uniform : Tensor (M, B) or (M, B, 1), optional
+            Quantiles that were drawn.
+        state : mapping, optional
+            The numbers that `fused.state` names, `(M,)` each.
+
+        Returns
+        -------
+        loss : Tensor (M,)
+        next : Tensor (M,)
+            The first of the state as it is at the next step, if `fused.moves`.
+        """
+        values = self._prepare(fused, params, rows, y, weights, grad, uniform, state or {})
+        _check(self._loss_and_gradient(self._task_at, self._loss_at, grad.data_ptr()))
+        return values[0], values[1]
+
+    def make_steps(
+        self,
+        fused: FusedLoss,
+        rows: StepRows,
+        y: Tensor,
+        weights: Tensor,
+        step: Step,
+        following: NextSteps,
+        state: Mapping[str, Tensor],
+    ) -> tuple[int, Tensor, Tensor]:
+        """Make several steps in a row: `loss_and_gradient`, `optimise`, subtract the update.
+
+        Parameters
+        ----------
+        rows : StepRows
+            Of the first step. In memory, its index is followed by those of the other steps; its
+            masks are overwritten, its column is that of `following`.
+        step : Step
+            As `Step.at` left it for the first step; the rates of one step lie beside those of the
+            next.
+        state : mapping
+            As of `loss_and_gradient`. Changed in place where the loss moves it.
+
+        Returns
+        -------
+        made, loss, next : int, Tensor (M,), Tensor (M,)
+            How many steps were made, and what `loss_and_gradient` returns of the last one. If not
+            all were, then of the step after those, whose update must not be made: the update is in
+            `step`, the parameters and the state are as before it.
+        """
+        first = None if following.uniform is None else following.uniform[0]
+        values = self._prepare(fused, step.params, rows, y, weights, step.grad, first, state)
+        struct = steps_struct(fused, self.dtype, rows, following)
+        made = self._make_steps(
+            ctypes.addressof(struct), self._task_at, self._loss_at, step.address
+        )
+        _check(made < 0)
+        return int(made), values[0], values[1]
+
+    def masks(self, keys: Tensor, dropped: Tensor, masks: Tensor) -> None:
+        """Fill dropout `masks (M, ...)`: see `pi3nn.engine.dropout`.
+
+        `keys (M, 2)` and `dropped (M,)` are int64, below 2^32 and 2^16.
+        """
+        members = masks.shape[0]
+        expect(masks, self.dtype, masks.shape)
+        expect(keys, torch.int64, (members, 2))
+        expect(dropped, torch.int64, (members,))
+        count = masks.numel() // members
+        self._masks(keys.data_ptr(), dropped.data_ptr(), members, count, masks.data_ptr())
+
+    def optimise(self, step: Step, loss: Tensor) -> int:
+        """Fill `step.update`; add the penalties to `step.grad` and `loss (M,)`, in place.
+
+        Returns how many members have a loss that is not finite or an update beyond the limit.
+        """
+        return int(self._optimise(step.address, loss.data_ptr()))
+
+    def _prepare(
+        self,
+        fused: FusedLoss,
+        params: Tensor,
+        rows: StepRows,
+        y: Tensor,
+        weights: Tensor,
+        grad: Tensor,
+        uniform: Tensor | None,
+        state: Mapping[str, Tensor],
+    ) -> Tensor:
+        """Fill in all that the kernel needs for the next step; where it will write, `(2, M)`."""
+        fill_task(self._task, self.dtype, params, rows)
+        fill_loss(self._loss, self._task, self.dtype, fused, y, weights, uniform, state)
+        expect(grad, self.dtype, params.shape)
+        values = params.new_empty(2, params.shape[0])
+        self._loss.loss = values.data_ptr()
+        self._loss.next = self._loss.loss + values.element_size() * params.shape[0]
+        return values
+
+
+def _check(failed: int | bool) -> None:
+    if failed:
+        raise ValueError("index points to rows that x does not have")

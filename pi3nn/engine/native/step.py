@@ -1,0 +1,86 @@
+"""One step of an optimiser, as the kernel makes it: its tensors, and what changes between steps."""
+
+import ctypes
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pi3nn.engine.native.structs import OptimiserStruct
+
+
+class Step:
+    """The tensors of one optimiser step over `(M, P)`, kept alive while the kernel may use them.
+
+    Parameters
+    ----------
+    params, grad, update : Tensor (M, P)
+    moments : pair of Tensor (M, P), optional
+        First and second moment of Adam; without them, plain gradient descent.
+    betas : pair of float
+    penalties : three of Tensor (M,)
+        L1, L2 and coupled weight decay, of the kernel's type.
+    spans : sequence of slice
+        Columns that `l1` and `l2` are for.
+    limit : float
+        What an update must stay below.
+    """
+
+    def __init__(
+        self,
+        params: Tensor,
+        grad: Tensor,
+        update: Tensor,
+        moments: tuple[Tensor, Tensor] | None,
+        betas: tuple[float, float],
+        penalties: tuple[Tensor, Tensor, Tensor],
+        spans: Sequence[slice],
+        limit: float,
+    ) -> None:
+        l1, l2, decay = penalties
+        columns = [(span.start, span.stop) for span in spans]
+        span = torch.tensor(columns, dtype=torch.int64)
+        self.params, self.grad = params, grad
+        self._alive = [update, moments, penalties, span]
+        for values in (params, grad, update, *(moments or ())):
+            if values.shape != params.shape or values.dtype != params.dtype:
+                raise ValueError("parameters, gradient, update and moments differ in shape or type")
+            if not values.is_contiguous() or values.device.type != "cpu":
+                raise ValueError("the native engine needs contiguous tensors on the CPU")
+        for values in penalties:
+            if values.shape != params.shape[:1] or values.dtype != params.dtype:
+                raise ValueError("penalties must be (M,) and of the type of the parameters")
+            if not values.is_contiguous():
+                raise ValueError("the native engine needs contiguous tensors on the CPU")
+        self._struct = OptimiserStruct(
+            members=params.shape[0],
+            columns=params.shape[1],
+            spans=len(columns),
+            span=span.data_ptr(),
+            adam=moments is not None,
+            beta1=betas[0],
+            beta2=betas[1],
+            limit=limit,
+            params=params.data_ptr(),
+            grad=grad.data_ptr(),
+            mean=moments[0].data_ptr() if moments else None,
+            square=moments[1].data_ptr() if moments else None,
+            update=update.data_ptr(),
+            l1=l1.data_ptr(),
+            l2=l2.data_ptr(),
+            decay=decay.data_ptr(),
+        )
+        self.address = ctypes.addressof(self._struct)
+
+    def at(self, rates: Tensor, correction: float, eps: float) -> "Step":
+        """Set what changes: learning rates `(M,)` float64 (may be strided), their common factor,
+        and `eps` times the root of the second bias correction."""
+        if rates.dtype != torch.float64 or rates.shape != (self._struct.members,):
+            raise ValueError(
+                f"learning rates must be float64 (M,), not {rates.dtype} {rates.shape}"
+            )
+        self._rates = rates
+        struct = self._struct
+        struct.rate, struct.rate_stride = rates.data_ptr(), rates.stride(0)
+        struct.correction, struct.eps = correction, eps
+        return self

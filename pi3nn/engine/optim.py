@@ -1,0 +1,256 @@
+"""What a recipe does to the buffer `(M, P)`: optimiser, schedule and penalties."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from pi3nn.engine.native import FusedLoss, NextSteps, Step, StepRows
+from pi3nn.engine.nets import Number, StackedMLP
+from pi3nn.engine.recipe import Recipe
+
+TABLE_STEPS = 256
+"""Step sizes are tabulated this far ahead; a multiple of 32, so that no member's row has a tail."""
+
+
+def per_member(value: Number, net: StackedMLP, slots: Sequence[int]) -> Tensor:
+    """A hyper-parameter as float64 tensor `(len(slots), 1)`, slot i being member `slots[i]`."""
+    column = torch.as_tensor(value, dtype=torch.float64, device=net.flat.device)
+    if column.ndim and column.shape != (net.members,):
+        raise ValueError(
+            f"a hyper-parameter has shape {tuple(column.shape)} for {net.members} members"
+        )
+    return column.reshape(-1, 1).expand(net.members, 1)[list(slots)]
+
+
+class Schedule:
+    """The learning rates `lr * decay ** (t / decay_steps)` of all members.
+
+    Parameters
+    ----------
+    learning_rate, decay, decay_steps : Tensor (M, 1)
+    period : Tensor (M, 1)
+        Optimiser steps in which `t` grows by one: 1, or the steps of the member's epoch.
+    """
+
+    def __init__(
+        self, learning_rate: Tensor, decay: Tensor, decay_steps: Tensor, period: Tensor
+    ) -> None:
+        self._columns = [learning_rate, decay, decay_steps, period]
+        self._table: Tensor | None = None
+
+    def at(self, step: int) -> Tensor:
+        """Learning rates `(M, 1)` of a step, in float64. Steps are asked for in order."""
+        if self._table is None or step % TABLE_STEPS == 0:
+            learning_rate, decay, decay_steps, period = self._columns
+            start = step - step % TABLE_STEPS
+            steps = torch.arange(start, start + TABLE_STEPS, device=period.device)
+            t = (steps / period).floor()
+            self._table = learning_rate * decay ** (t / decay_steps)
+        return self._table[:, step % TABLE_STEPS].unsqueeze(1)
+
+    def select(self, members: Sequence[int]) -> None:
+        self._columns = [column[list(members)] for column in self._columns]
+        if self._table is not None:
+            self._table = self._table[list(members)]
+
+
+class SGD:
+    """Plain gradient descent."""
+
+    moments = None
+    betas = (0.0, 0.0)
+
+    def __init__(self, schedule: Schedule, like: Tensor) -> None:
+        self.schedule = schedule
+        self.buffer = torch.empty_like(like)
+
+    def factors(self, step: int) -> tuple[float, float]:
+        """A factor for all learning rates, and what Adam calls eps."""
+        return 1.0, 0.0
+
+    def update(self, grad: Tensor, step: int) -> Tensor:
+        """What to subtract from the parameters `(M, P)` at this step (counted from 0)."""
+        rate = self.schedule.at(step).to(grad.dtype)
+        return torch.mul(grad, rate, out=self.buffer)
+
+    def select(self, members: Sequence[int]) -> None:
+        self.schedule.select(members)
+        self.buffer = self.buffer[list(members)]
+
+
+class Adam:
+    """Adam with bias correction, `eps` added to the corrected root as in `torch.optim.Adam`."""
+
+    betas = (0.9, 0.999)
+
+    def __init__(self, schedule: Schedule, like: Tensor, eps: float) -> None:
+        self.schedule = schedule
+        self._eps = eps
+        self.moments = torch.zeros_like(like), torch.zeros_like(like)
+        self.buffer = torch.empty_like(like)
+
+    def factors(self, step: int) -> tuple[float, float]:
+        """A factor for all learning rates, and `eps`, such that an update is
+        `rate * factor * mean / (sqrt(square) + eps)`: both bias corrections in them."""
+        beta1, beta2 = self.betas
+        root = (1 - beta2 ** (step + 1)) ** 0.5
+        return root / (1 - beta1 ** (step + 1)), self._eps * root
+
+    def update(self, grad: Tensor, step: int) -> Tensor:
+        """What to subtract from the parameters `(M, P)` at this step (counted from 0)."""
+        beta1, beta2 = self.betas
+        mean, square = self.moments
+        mean.lerp_(grad, 1 - beta1)
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        rates, (factor, eps) = self.schedule.at(step), self.factors(step)
+        torch.sqrt(square, out=self.buffer).add_(eps)
+        return torch.div(mean, self.buffer, out=self.buffer).mul_((rates * factor).to(grad.dtype))
+
+    def select(self, members: Sequence[int]) -> None:
+        self.schedule.select(members)
+        kept = list(members)
+        mean, square = self.moments
+        self.moments = mean[kept], square[kept]
+        self.buffer = self.buffer[kept]
+
+
+def make_optimiser(
+    recipe: Recipe, net: StackedMLP, slots: Sequence[int], steps_per_epoch: Sequence[int]
+) -> Adam | SGD:
+    """The optimiser of a recipe for the members `slots` of a stack."""
+    period = torch.tensor(steps_per_epoch, dtype=torch.float64, device=net.flat.device)
+    if recipe.decay_unit == "step":
+        period = torch.ones_like(period)
+    schedule = Schedule(
+        per_member(recipe.learning_rate, net, slots),
+        per_member(recipe.decay, net, slots),
+        per_member(recipe.decay_steps, net, slots),
+        period.unsqueeze(1),
+    )
+    like = net.flat[list(slots)]
+    if recipe.optimiser == "sgd":
+        return SGD(schedule, like)
+    return Adam(schedule, like, recipe.eps)
+
+
+class Penalties:
+    """L1 and L2 on the kernels of some layers, and coupled weight decay on every parameter.
+
+    `l1 * sum|W| + l2 * sum W^2` is part of the recorded loss; weight decay, as in `torch.optim`, is
+    part of the gradient only.
+    """
+
+    def __init__(self, recipe: Recipe, net: StackedMLP, slots: Sequence[int]) -> None:
+        unknown = set(recipe.penalised) - set(net.shape.sizes)
+        if unknown:
+            raise ValueError(f"no layer named {sorted(unknown)} in {list(net.shape.sizes)}")
+        self.columns = [
+            per_member(value, net, slots).to(net.flat.dtype)
+            for value in (recipe.l1, recipe.l2, recipe.weight_decay)
+        ]
+        l1, l2, weight_decay = self.columns
+        self.kernels = [net.slices[f"{layer}.weight"] for layer in recipe.penalised]
+        if not bool((l1 != 0).any() or (l2 != 0).any()):
+            self.kernels = []
+        self._decays = bool((weight_decay != 0).any())
+
+    def apply(self, flat: Tensor, grad: Tensor, loss: Tensor) -> Tensor:
+        """Add to the gradient in place; return the loss `(M,)` with L1 and L2 in it."""
+        l1, l2, weight_decay = self.columns
+        for columns in self.kernels:
+            kernel = flat[:, columns]
+            size = kernel.abs()
+            loss = loss + (size * l2 + l1).mul_(size).sum(dim=1)
+            grad[:, columns].addcmul_(kernel.sign(), size.mul_(2 * l2).add_(l1))
+        if self._decays:
+            grad.addcmul_(flat, weight_decay)
+        return loss
+
+    def select(self, members: Sequence[int]) -> None:
+        self.columns = [column[list(members)] for column in self.columns]
+
+
+class Descent:
+    """The whole step of a training: penalties, then the optimiser, by the engine of the network."""
+
+    def __init__(
+        self, recipe: Recipe, net: StackedMLP, slots: Sequence[int], steps_per_epoch: Sequence[int]
+    ) -> None:
+        self._penalties = Penalties(recipe, net, slots)
+        self._optimiser = make_optimiser(recipe, net, slots, steps_per_epoch)
+        # Far below the largest number, so that no parameter can overflow by adding updates.
+        self._limit = torch.finfo(net.flat.dtype).max * 1e-9
+        self._step: Step | None = None
+
+    def update(self, net: StackedMLP, loss: Tensor, step: int) -> tuple[Tensor, Tensor, bool]:
+        """What the gradient in `net` leads to; `net` is the same until `select` is called.
+
+        Returns
+        -------
+        loss : Tensor (M,)
+            With L1 and L2 in it.
+        update : Tensor (M, P)
+            What to subtract from the parameters.
+        sound : bool
+            Whether `sound` holds for all members.
+        """
+        if net.kernel is None:
+            loss = self._penalties.apply(net.flat, net.grad, loss)
+            update = self._optimiser.update(net.grad, step)
+            return loss, update, bool(self.sound(loss, update).all())
+        loss = loss.clone(memory_format=torch.contiguous_format)
+        bad = net.kernel.optimise(self._at(net, step), loss)
+        return loss, self._optimiser.buffer, bad == 0
+
+    def make_steps(
+        self,
+        net: StackedMLP,
+        fused: FusedLoss,
+        batch: tuple[StepRows, Tensor, Tensor],
+        following: NextSteps,
+        state: Mapping[str, Tensor],
+        step: int,
+    ) -> tuple[int, Tensor, Tensor, Tensor]:
+        """Make several steps in a row; what `Kernel.make_steps` returns, and the last update."""
+        assert net.kernel is not None
+        made = net.kernel.make_steps(fused, *batch, self._at(net, step), following, state)
+        return *made, self._optimiser.buffer
+
+    def factors(self, step: int, steps: int) -> Tensor:
+        """Those of the optimiser for the steps from `step` on: `(steps, 2)`, in float64."""
+        each = [self._optimiser.factors(t) for t in range(step, step + steps)]
+        return torch.tensor(each, dtype=torch.float64)
+
+    @staticmethod
+    def in_a_row(step: int) -> int:
+        """For how many steps, from this one on, learning rates lie side by side."""
+        return TABLE_STEPS - step % TABLE_STEPS
+
+    def sound(self, loss: Tensor, update: Tensor) -> Tensor:
+        """`(M,)`: whether the loss is finite and the update may be made."""
+        return loss.isfinite() & (update.abs().amax(dim=1) < self._limit)
+
+    def select(self, members: Sequence[int]) -> None:
+        self._penalties.select(members)
+        self._optimiser.select(members)
+        self._step = None
+
+    def _at(self, net: StackedMLP, step: int) -> Step:
+        if self._step is None:
+            self._step = self._native_step(net)
+        rates = self._optimiser.schedule.at(step).squeeze(1)
+        return self._step.at(rates, *self._optimiser.factors(step))
+
+    def _native_step(self, net: StackedMLP) -> Step:
+        l1, l2, decay = (column.squeeze(1).contiguous() for column in self._penalties.columns)
+        return Step(
+            net.flat,
+            net.grad,
+            self._optimiser.buffer,
+            self._optimiser.moments,
+            self._optimiser.betas,
+            (l1, l2, decay),
+            self._penalties.kernels,
+            self._limit,
+        )

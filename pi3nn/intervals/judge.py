@@ -1,0 +1,157 @@
+"""How good intervals are: one record per evaluation set and level.
+
+Everything here is computed from the arrays that are kept in the store, so a level asked for later
+gives the same numbers as one asked for at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pi3nn import methods, metrics
+from pi3nn.intervals.bounds import bounds, calibrated
+
+Array = NDArray[np.float64]
+
+RELIABILITY_LEVELS = (*(round(0.05 * i, 2) for i in range(1, 20)), 0.99)
+
+
+def judge(
+    settings: Any,
+    calibrate: str,
+    predictions: Mapping[str, NDArray[Any]],
+    scalars: Mapping[str, float],
+    levels: Sequence[float],
+) -> tuple[list[dict[str, Any]], dict[str, NDArray[np.float32]]]:
+    """Intervals of one training at every level, and their records.
+
+    Parameters
+    ----------
+    settings
+        The ``Settings`` of the method that was trained.
+    calibrate
+        What is done to the intervals after the training: ``none`` or ``conformal``.
+    predictions
+        Arrays ``(N,)`` by name ``<set>/<output>``; ``<set>/y`` is the target.
+    scalars
+        The numbers that came with the fit, such as ``nu`` and ``y_range``.
+
+    Returns
+    -------
+    records, intervals
+        One record per evaluation set and level; the bounds ``(N,)`` by name
+        ``<set>/lower@<level>`` and ``<set>/upper@<level>``.
+    """
+    sets = by_set(predictions)
+    of_sets, crossed, coefficients = _bounds_of_sets(settings, calibrate, sets, scalars, levels)
+    records, arrays = [], {}
+    for k, gamma in enumerate(levels):
+        widths = {name: (upper - lower)[0, k] for name, (lower, upper) in of_sets.items()}
+        for name, (lower, upper) in of_sets.items():
+            arrays[f"{name}/lower@{gamma}"] = lower[0, k].astype(np.float32)
+            arrays[f"{name}/upper@{gamma}"] = upper[0, k].astype(np.float32)
+            record = {"set": name, "gamma": gamma, "crossed": int(crossed[name][0, k])}
+            record |= _interval_metrics(sets[name], lower[0, k], upper[0, k], gamma, scalars)
+            record |= _confidence(widths, name)
+            record |= {key: float(value[0, k]) for key, value in coefficients.items()}
+            record |= {"nu": scalars.get("nu")}
+            records.append({key: _plain(value) for key, value in record.items()})
+    return records, arrays
+
+
+def reliability(
+    settings: Any,
+    calibrate: str,
+    predictions: Mapping[str, NDArray[Any]],
+    scalars: Mapping[str, float],
+) -> dict[str, Any]:
+    """``levels``, and of every evaluation set the coverage at each: ``sets``.
+
+    For methods that serve every level from one training; the arguments are those of `judge`.
+    """
+    sets = by_set(predictions)
+    of_sets, _, _ = _bounds_of_sets(settings, calibrate, sets, scalars, RELIABILITY_LEVELS)
+    return {
+        "levels": list(RELIABILITY_LEVELS),
+        "sets": {
+            name: [
+                _plain(float(p)) for p in metrics.picp(lower, upper, sets[name]["y"][:, None])[0]
+            ]
+            for name, (lower, upper) in of_sets.items()
+        },
+    }
+
+
+def by_set(predictions: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Array]]:
+    """``{"train/y": (N,)}`` as ``{"train": {"y": (1, N)}}``, in float64, without bounds and index."""
+    sets: dict[str, dict[str, Array]] = {}
+    for name, values in predictions.items():
+        set_name, output = name.split("/")
+        if "@" not in output and output != "index":
+            sets.setdefault(set_name, {})[output] = values.astype(np.float64)[None, :]
+    return sets
+
+
+def _bounds_of_sets(
+    settings: Any,
+    calibrate: str,
+    sets: Mapping[str, Mapping[str, Array]],
+    scalars: Mapping[str, float],
+    levels: Sequence[float],
+) -> tuple[dict[str, tuple[Array, Array]], dict[str, NDArray[np.int64]], Mapping[str, Array]]:
+    """By set the bounds ``(1, K, N)`` and how many crossed ``(1, K)``; the coefficients ``(1, K)``."""
+    method = methods.get(settings.kind)
+    fit_scalars = {name: np.array([value]) for name, value in scalars.items()}
+    coefficients = calibrated(method, sets, fit_scalars, levels, settings, calibrate)
+    of_sets, crossed = {}, {}
+    for name, outputs in sets.items():
+        lower, upper, crossed[name] = bounds(
+            method, outputs, fit_scalars, coefficients, levels, settings
+        )
+        of_sets[name] = lower, upper
+    return of_sets, crossed, coefficients
+
+
+def _interval_metrics(
+    outputs: Mapping[str, Array],
+    lower: Array,
+    upper: Array,
+    gamma: float,
+    scalars: Mapping[str, float],
+) -> dict[str, Any]:
+    y, n = outputs["y"][0], outputs["y"].shape[1]
+    picp = float(metrics.picp(lower, upper, y))
+    low, high = metrics.picp_interval(round(picp * n), n)
+    mpiw = float(metrics.mpiw(lower, upper))
+    return {
+        "n": n,
+        "picp": picp,
+        "picp_low": float(low),
+        "picp_high": float(high),
+        "mpiw": mpiw,
+        "nmpiw": mpiw / scalars["y_range"],
+        "rmse": float(metrics.rmse(outputs["point"][0], y)),
+        "interval_score": float(metrics.interval_score(lower, upper, y, gamma)),
+    }
+
+
+def _confidence(widths: Mapping[str, Array], name: str) -> dict[str, float]:
+    score = metrics.confidence_score(widths[name], widths["train"].mean())
+    inside = widths["test"] if "test" in widths else widths["train"]
+    detector = {}
+    if name not in ("train", "test", "held_out"):
+        detector = {
+            "auroc": float(metrics.auroc(inside, widths[name])),
+            "fpr95": float(metrics.fpr95(inside, widths[name])),
+        }
+    return {"confidence_mean": float(score.mean()), "confidence_std": float(score.std())} | detector
+
+
+def _plain(value: Any) -> Any:
+    """NaN and infinities have no place in JSON: None."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,179 @@
+"""The contract of a method.
+
+A file in this folder has a dataclass ``Settings`` (the keys of its YAML in ``configs/method/``) and
+one object ``METHOD`` of a subclass of `Method`. A method trains a stack of members (`Method.fit`)
+and gets `Fitted` networks back, whose *outputs* on any rows are kept in the store; everything that
+depends on the confidence level is a pure function of those outputs (`calibrate`, `bounds`), so that
+a new level never needs a network again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pi3nn.engine.nets import Shape
+from pi3nn.engine.training import OnProgress
+from pi3nn.errors import UserError, nearest
+
+Outputs = Mapping[str, NDArray[np.float64]]  # name -> (M, N), on one set of rows
+Coefficients = Mapping[str, NDArray[np.float64]]  # name -> (M, K), one value per level
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Members that are trained together, in standardised units.
+
+    Attributes
+    ----------
+    x, y
+        Training rows ``(M, N, D)`` and targets ``(M, N)``.
+    seeds
+        One per member; initialisation and batches are drawn from it.
+    settings
+        One ``Settings`` of the method per member. Fields in `Method.varying` may differ.
+    gamma
+        The level to train for; None for methods that serve every level with one fit.
+    engine
+        Who computes: ``native``, ``torch``, or ``auto`` for the faster that can.
+    """
+
+    x: Tensor
+    y: Tensor
+    seeds: Sequence[int]
+    settings: Sequence[Any]
+    gamma: float | None = None
+    engine: str = "auto"
+    progress: OnProgress | None = None
+
+    @property
+    def members(self) -> int:
+        return self.x.shape[0]
+
+    def tensor(self, name: str) -> Tensor:
+        """The setting `name` of every member as a tensor ``(M,)``."""
+        values = [float(getattr(settings, name)) for settings in self.settings]
+        return torch.tensor(values, dtype=self.x.dtype, device=self.x.device)
+
+    @property
+    def common(self) -> Any:
+        """The settings of the first member, for fields that all members share."""
+        return self.settings[0]
+
+
+@dataclass
+class Fitted(ABC):
+    """M trained members.
+
+    Attributes
+    ----------
+    scalars
+        Numbers for the record, by name, each ``(M,)``: a shift, a final loss.
+    failures
+        Member's position -> why its training failed, with the step.
+    """
+
+    scalars: dict[str, Tensor] = field(default_factory=dict, kw_only=True)
+    failures: dict[int, str] = field(default_factory=dict, kw_only=True)
+
+    @abstractmethod
+    def outputs(self, x: Tensor) -> dict[str, Tensor]:
+        """What the networks say on rows ``x (M, N, D)``: each ``(M, N)``, ``point`` among them."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Tensor]:
+        """Every number needed to evaluate the members again, each ``(M, …)``."""
+
+
+class Method(ABC):
+    """How to train members, and how to get intervals from what they say."""
+
+    Settings: ClassVar[type]
+    varying: ClassVar[frozenset[str]] = frozenset()  # settings that may differ within a stack
+    swaps: ClassVar[bool] = False  # True: crossed bounds are counted, then swapped
+    conformal: ClassVar[bool] = False  # True: makes sense with calibrate=conformal only
+    revision: ClassVar[int] = 0  # raised when its numbers alone change; never lowered
+
+    def check(self, settings: Any) -> None:  # noqa: B027 (most methods have nothing to refuse)
+        """Raise UserError for settings that have the right type but make no sense."""
+
+    def shape(self, inputs: int, settings: Any) -> Shape | None:
+        """The architecture of a member's networks for rows of `inputs` features; None: no network."""
+        return None
+
+    def step_rows(self, rows: int, settings: Any) -> int:
+        """How many of `rows` training rows one optimiser step takes."""
+        return rows
+
+    def retrains(self, settings: Any) -> bool:
+        """Whether every level needs a training of its own (`Stack.gamma`)."""
+        return False
+
+    @abstractmethod
+    def fit(self, stack: Stack) -> Fitted:
+        """Train all members of a stack."""
+
+    @abstractmethod
+    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> Fitted:
+        """The members that ``Fitted.state()`` was taken from, without scalars and failures.
+
+        `settings` are those of any of the members, `inputs` the number of features of a row.
+        """
+
+    def calibrate(
+        self,
+        train: Outputs,
+        y: NDArray[np.float64],
+        scalars: Coefficients,
+        levels: Sequence[float],
+        settings: Any,
+    ) -> Coefficients:
+        """Coefficients of the interval at each level from outputs on the training rows."""
+        return {}
+
+    @abstractmethod
+    def bounds(
+        self,
+        outputs: Outputs,
+        scalars: Coefficients,
+        coefficients: Coefficients,
+        levels: Sequence[float],
+        settings: Any,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower and upper bound, each ``(M, K, N)``, in the order of `levels`."""
+
+
+def require_positive(settings: Any, *names: str) -> None:
+    """Raise UserError unless each of these settings is positive."""
+    for name in names:
+        if not getattr(settings, name) > 0:
+            raise UserError(f"method.{name}={getattr(settings, name)}: it must be more than 0")
+
+
+def require_not_negative(settings: Any, *names: str) -> None:
+    """Raise UserError unless each of these settings is 0 or more."""
+    for name in names:
+        if not getattr(settings, name) >= 0:
+            raise UserError(f"method.{name}={getattr(settings, name)}: it must be 0 or more")
+
+
+def require_share(settings: Any, *names: str) -> None:
+    """Raise UserError unless each of these settings is from 0 to below 1."""
+    for name in names:
+        if not 0 <= getattr(settings, name) < 1:
+            raise UserError(f"method.{name}={getattr(settings, name)}: a share, from 0 to below 1")
+
+
+def require_one_of(settings: Any, name: str, *valid: str) -> None:
+    """Raise UserError unless the setting `name` is one of the valid values."""
+    value = getattr(settings, name)
+    if value not in valid:
+        choices = f"{', '.join(valid)}{nearest(str(value), valid)}"
+        raise UserError(f"method.{name}={value}: it must be one of {choices}")

@@ -1,0 +1,171 @@
+"""What methods share whose members are one network each, trained on mini-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from omegaconf import MISSING
+from torch import Tensor
+
+from pi3nn.engine.batches import TrainingRows
+from pi3nn.engine.init import Init, initialise
+from pi3nn.engine.loop import LastInput, Outcome
+from pi3nn.engine.losses import Loss
+from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.streams import generator
+from pi3nn.engine.training import train
+from pi3nn.methods.shared.contract import (
+    Coefficients,
+    Fitted,
+    Method,
+    Outputs,
+    Stack,
+    require_one_of,
+    require_positive,
+)
+
+COLLAPSED = 1e-6
+"""Intervals of at most this share of the target's standard deviation have no width."""
+
+
+@dataclass
+class NetSettings:
+    """Keys that all of these methods have; their YAML says what each means."""
+
+    name: str = MISSING
+    hidden: int = MISSING
+    layers: int = MISSING
+    activation: str = MISSING
+    epochs: int = MISSING
+    batch: int = MISSING
+    learning_rate: float = MISSING
+
+
+@dataclass
+class NetFit(Fitted):
+    """Members that are one network each; a method says what its outputs mean."""
+
+    net: StackedMLP
+
+    def state(self) -> dict[str, Tensor]:
+        return self.net.state()
+
+
+class NetMethod(Method):
+    """One network: `extra_inputs` beside the features, and `outputs`, of which `Fit` knows the
+    meaning."""
+
+    Fit: ClassVar[type[NetFit]]
+    outputs: ClassVar[int] = 1
+    extra_inputs: ClassVar[int] = 0
+
+    def check(self, settings: Any) -> None:
+        require_one_of(settings, "activation", "relu", "tanh")
+        require_positive(settings, "hidden", "layers", "epochs", "batch", "learning_rate")
+
+    def shape(self, inputs: int, settings: Any) -> Shape:
+        return Shape(
+            inputs + self.extra_inputs,
+            settings.hidden,
+            settings.layers,
+            outputs=self.outputs,
+            activation=settings.activation,
+        )
+
+    def step_rows(self, rows: int, settings: Any) -> int:
+        return int(min(rows, settings.batch))
+
+    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> NetFit:
+        return self.Fit(StackedMLP.from_state(self.shape(inputs, settings), state))
+
+    def trained(
+        self,
+        stack: Stack,
+        init: Init,
+        recipe: Recipe,
+        loss: Loss,
+        *,
+        last_input: LastInput | None = None,
+        uniforms: int = 0,
+        state: Mapping[str, Tensor] | None = None,
+    ) -> tuple[StackedMLP, Outcome]:
+        """The networks of a stack, from their first weights to their last; see `train`."""
+        shape = self.shape(stack.x.shape[2], stack.common)
+        net = StackedMLP(shape, stack.members, device=stack.x.device, engine=stack.engine)
+        initialise(net, init, [generator(seed, "init") for seed in stack.seeds])
+        outcome = train(
+            net,
+            TrainingRows(stack.x, stack.y),
+            loss,
+            recipe,
+            [generator(seed, "training") for seed in stack.seeds],
+            last_input=last_input,
+            uniforms=uniforms,
+            state=state,
+            on_progress=stack.progress,
+        )
+        return net, outcome
+
+
+class BoundsMethod(NetMethod):
+    """Its networks say the ``lower`` and ``upper`` bound of one level, which they are trained for."""
+
+    def retrains(self, settings: Any) -> bool:
+        return True
+
+    def bounds(
+        self,
+        outputs: Outputs,
+        scalars: Coefficients,
+        coefficients: Coefficients,
+        levels: Sequence[float],
+        settings: Any,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return pair(outputs, levels)
+
+
+def pair(
+    outputs: Outputs, levels: Sequence[float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bounds ``(M, K, N)`` of a method whose outputs are the ``lower`` and ``upper`` bound."""
+    shape = (outputs["lower"].shape[0], len(levels), outputs["lower"].shape[1])
+    lower, upper = (np.broadcast_to(outputs[n][:, None, :], shape) for n in ("lower", "upper"))
+    return lower, upper
+
+
+def recipe(stack: Stack, *names: str, **more: Any) -> Recipe:
+    """Adam on mini-batches, epoch after epoch, each member at its own learning rate.
+
+    The settings `names` are each member's own, too; what `more` says is for all, and overrides.
+    """
+    varying = {name: stack.tensor(name) for name in ("learning_rate", *names)}
+    common = {name: getattr(stack.common, name) for name in ("epochs", "batch")}
+    return Recipe(**{**common, **varying, **more})
+
+
+def failures(outcome: Outcome, y: Tensor, lower: Tensor, upper: Tensor) -> dict[int, str]:
+    """Members whose training failed or collapsed, and why, for `Fitted.failures`.
+
+    Parameters
+    ----------
+    outcome
+        What `train` returned.
+    y, lower, upper
+        Targets and bounds ``(M, N)`` on the training rows.
+    """
+    reasons = {}
+    widest = (upper - lower).abs().amax(dim=1)
+    smallest = COLLAPSED * y.std(dim=1, correction=0)
+    for m, (reason, step) in enumerate(zip(outcome.reasons, outcome.diverged, strict=True)):
+        if reason:
+            reasons[m] = f"{reason} at step {step}"
+        elif not bool(widest[m].isfinite()):
+            reasons[m] = "the interval of a training row is not finite"
+        elif bool(widest[m] <= smallest[m]):
+            reasons[m] = "collapsed: the intervals of all training rows have no width"
+    return reasons

@@ -1,0 +1,1 @@
+"""Trained models away from their run: fitting, predicting, files, scikit-learn estimators."""

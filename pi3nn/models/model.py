@@ -1,0 +1,208 @@
+"""A trained model away from its run: all that a new row needs to get its interval.
+
+At rest a model is NumPy arrays and plain settings: it can be pickled, and written by
+`pi3nn.models.model_files`. `Model.at` brings it to life at some levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pi3nn import methods, metrics
+from pi3nn.data.scaling import Scaler
+from pi3nn.errors import UserError
+from pi3nn.intervals import conformal
+from pi3nn.intervals.bounds import bounds, calibrated
+
+Array = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
+
+FARTHEST = 1e6
+"""Inputs are cut off at so many standard deviations: single precision would overflow beyond."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedPart:
+    """What one training left behind, for each of T targets.
+
+    Attributes
+    ----------
+    gamma
+        The level trained for; None: every level.
+    state
+        The networks: ``Fitted.state()``, each ``(T, ...)``.
+    scalars
+        The numbers that came with the fit, each ``(T,)``.
+    sets
+        Outputs and ``y``, each ``(T, N)``, on the rows ``train`` and, if some were, ``held_out``:
+        the coefficients of any level are computed from them.
+    """
+
+    gamma: float | None
+    state: Arrays
+    scalars: Arrays
+    sets: dict[str, Arrays]
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Of N rows and T targets at K levels, in original units."""
+
+    point: Array  # (N, T)
+    lower: Array  # (N, T, K)
+    upper: Array  # (N, T, K)
+    confidence: Array  # (N, T), at the highest level
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A method, its settings, the scaling of each of T targets, and one part per training."""
+
+    kind: str
+    settings: Any
+    calibrate: str
+    scalers: Sequence[Scaler]
+    parts: Sequence[TrainedPart]
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs D of a row."""
+        return len(self.scalers[0].x_mean)
+
+    @property
+    def levels(self) -> list[float] | None:
+        """The levels that can be asked for; None: every one."""
+        trained = [part.gamma for part in self.parts if part.gamma is not None]
+        return sorted(trained) or None
+
+    def at(self, levels: Sequence[float]) -> Predictor:
+        """Make ready to predict at these levels.
+
+        Raises
+        ------
+        UserError
+            For a level outside (0, 1), one that the model was not trained for, or one that needs
+            more rows to calibrate on than there were.
+        """
+        if not len(levels):
+            raise UserError("levels is empty: give at least one, such as 0.95")
+        for gamma in levels:
+            if not 0 < gamma < 1:
+                raise UserError(f"levels has {gamma}: a confidence level lies between 0 and 1")
+            if self.levels is not None and gamma not in self.levels:
+                trained = ", ".join(f"{level:g}" for level in self.levels)
+                raise UserError(
+                    f"level {gamma:g}: {self.kind} is trained for each level of its own, and this "
+                    f"model for {trained}"
+                )
+        if self.calibrate == "conformal":
+            self._check_rows(max(levels))
+        return Predictor(self, levels)
+
+    def _check_rows(self, gamma: float) -> None:
+        needed, rows = conformal.rows_needed(gamma), self.parts[0].sets["held_out"]["y"].shape[1]
+        if rows < needed:
+            raise UserError(
+                f"level {gamma:g} needs {needed} rows to calibrate on, and {rows} were held out: "
+                "more rows, a larger holdout, or a lower level"
+            )
+
+
+class Predictor:
+    """A model at some levels: call it with rows."""
+
+    def __init__(self, model: Model, levels: Sequence[float]) -> None:
+        self.model, self.levels = model, [float(gamma) for gamma in levels]
+        self._parts = [
+            _LivePart(model, part, [g for g in self.levels if part.gamma in (None, g)])
+            for part in model.parts
+        ]
+        highest = max(self.levels)
+        self._reference = next(p for p in self._parts if highest in p.levels)
+
+    def __call__(self, x: Array) -> Prediction:
+        """Predict rows ``x (N, D)`` in original units."""
+        mean = np.array([scaler.y_mean for scaler in self.model.scalers])
+        std = np.array([scaler.y_std for scaler in self.model.scalers])
+        outputs = {id(part): part(self._inputs(x)) for part in self._parts if part.levels}
+        point, _, _ = outputs[id(self._reference)]
+        bounds = [self._bounds(outputs, gamma) for gamma in self.levels]
+        lower, upper = (np.stack([pair[i] for pair in bounds], axis=-1) for i in (0, 1))
+        highest = self.levels.index(max(self.levels))
+        widths = (upper - lower)[:, :, highest]
+        return Prediction(
+            point=point.T * std + mean,
+            lower=lower * std[:, None] + mean[:, None],
+            upper=upper * std[:, None] + mean[:, None],
+            confidence=np.asarray(
+                metrics.confidence_score(widths.T, self._reference.mean_width(max(self.levels)))
+            ).T,
+        )
+
+    def threshold(self, share: float) -> Array:
+        """The confidence score below which a `share` of the training rows lies, ``(T,)``."""
+        scores = self._reference.train_scores(max(self.levels))
+        return np.asarray(np.quantile(scores, share, axis=-1, method="lower"))
+
+    def _inputs(self, x: Array) -> torch.Tensor:
+        scaled = np.stack([scaler.x(x) for scaler in self.model.scalers])
+        return torch.from_numpy(np.clip(scaled, -FARTHEST, FARTHEST).astype(np.float32))
+
+    def _bounds(self, outputs: Mapping[int, Any], gamma: float) -> tuple[Array, Array]:
+        """Bounds ``(N, T)`` at one level, from the part that serves it."""
+        part = next(p for p in self._parts if gamma in p.levels)
+        _, lower, upper = outputs[id(part)]
+        k = part.levels.index(gamma)
+        return lower[:, k].T, upper[:, k].T
+
+
+class _LivePart:
+    """The networks of a part, and its coefficients at some levels."""
+
+    def __init__(self, model: Model, part: TrainedPart, levels: list[float]) -> None:
+        self._method, self._settings, self.levels = methods.get(model.kind), model.settings, levels
+        state = {name: torch.from_numpy(values) for name, values in part.state.items()}
+        self._fitted = self._method.load(state, model.settings, model.inputs)
+        self._scalars = {name: values.astype(np.float64) for name, values in part.scalars.items()}
+        if not levels:
+            return
+        sets = {name: _double(outputs) for name, outputs in part.sets.items()}
+        self._coefficients = calibrated(
+            self._method, sets, self._scalars, levels, self._settings, model.calibrate
+        )
+        lower, upper = self._bounds(sets["train"])
+        self._train_widths = upper - lower  # (T, K, N)
+
+    def __call__(self, x: torch.Tensor) -> tuple[Array, Array, Array]:
+        """Point ``(T, N)`` and bounds ``(T, K, N)`` of standardised rows ``x (T, N, D)``."""
+        with torch.no_grad():
+            tensors = self._fitted.outputs(x)
+        # As the store keeps them, so that a model says to the last digit what its run said.
+        outputs = _double({name: v.numpy().astype(np.float32) for name, v in tensors.items()})
+        return (outputs["point"], *self._bounds(outputs))
+
+    def mean_width(self, gamma: float) -> Array:
+        """Mean width of the training rows, ``(T,)``."""
+        return np.asarray(self._train_widths[:, self.levels.index(gamma)].mean(axis=-1))
+
+    def train_scores(self, gamma: float) -> Array:
+        """Confidence scores of the training rows, ``(T, N)``."""
+        widths = self._train_widths[:, self.levels.index(gamma)]
+        return np.asarray(metrics.confidence_score(widths, self.mean_width(gamma)))
+
+    def _bounds(self, outputs: Mapping[str, Array]) -> tuple[Array, Array]:
+        lower, upper, _ = bounds(
+            self._method, outputs, self._scalars, self._coefficients, self.levels, self._settings
+        )
+        # A run counts bounds that crossed and leaves them so; who predicts wants an interval.
+        return np.minimum(lower, upper), np.maximum(lower, upper)
+
+
+def _double(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Array]:
+    return {name: values.astype(np.float64) for name, values in arrays.items()}

@@ -1,0 +1,82 @@
+"""Members that are wanted become members that are stored: what is missing is trained."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Sequence
+
+import torch
+
+from pi3nn.engine.threads import use_one_thread
+from pi3nn.errors import UserError
+from pi3nn.run import one_stack, provenance
+from pi3nn.run.member import Member
+from pi3nn.run.one_stack import Levels
+from pi3nn.run.prepare import train_encoders
+from pi3nn.run.progress import ProgressBar
+from pi3nn.run.stacks import stacks
+from pi3nn.run.workers import TrainingOptions, train_all
+from pi3nn.store import Store, StoreError
+
+Failures = dict[str, Exception]  # by the key of a member
+
+
+def ensure(
+    members: Sequence[Member],
+    store: Store,
+    levels: Levels,
+    options: TrainingOptions,
+    failures: Failures | None = None,
+) -> int:
+    """Train the members that are not stored, add levels to those that are; return how many were.
+
+    A stack that fails ends it all, unless `failures` is given: then its members and the reason are
+    noted there, and the others go on. Only a store that can't be written ends it in any case.
+    """
+    to_train = missing(members, store, options)
+    trained = {member.key for member in to_train}
+    stored = [member for member in members if member.key not in trained]
+    if to_train:
+        _train(to_train, len(stored), store, levels, options, failures)
+    for member in stored:
+        one_stack.add_levels(member, store, levels[member.key])
+    return len(to_train)
+
+
+def missing(members: Sequence[Member], store: Store, options: TrainingOptions) -> list[Member]:
+    """The members to train: those not stored, or all."""
+    return [member for member in members if options.force or member.key not in store]
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that torch can't use."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(f"device={device} can't be used: {str(error).splitlines()[0]}") from error
+
+
+def _train(
+    members: list[Member],
+    stored: int,
+    store: Store,
+    levels: Levels,
+    options: TrainingOptions,
+    failures: Failures | None,
+) -> None:
+    provenance.facts()  # once, before the workers inherit it
+    use_one_thread()
+    train_encoders(members)  # before workers are forked, which then have them
+    portions = stacks(members, options.processes, options.memory)
+    if few := options.too_few_workers(len(portions)):
+        logging.getLogger("pi3nn").warning(few)
+
+    def on_failure(number: int, error: Exception) -> None:
+        if failures is None or isinstance(error, StoreError):
+            raise error
+        failures.update(dict.fromkeys((member.key for member in portions[number]), error))
+
+    task = functools.partial(one_stack.train, store=store, levels=levels, force=options.force)
+    with ProgressBar([len(stack) for stack in portions], stored, options.quiet) as progress:
+        train_all(portions, task, options, progress, on_failure)

@@ -1,0 +1,234 @@
+"""Shards: the members of a sweep in parts that a launcher takes to other processes or machines.
+
+They share nothing but the store, and end when the file `STOP` appears in their folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import math
+import multiprocessing
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Protocol
+
+from omegaconf import DictConfig
+
+from pi3nn.errors import UserError, sentence
+from pi3nn.run import execute
+from pi3nn.run.member import Member
+from pi3nn.run.progress import ProgressBar
+from pi3nn.run.stacks import stacks, work
+from pi3nn.run.workers import TrainingOptions
+from pi3nn.store import Store, StoreError
+
+_SHARDS = ".shards"  # in the sweep's folder, while shards are being trained
+_STOP = "stop"  # in there: a file that ends them
+_TRACKER = "joblib.externals.loky.backend.resource_tracker"
+_LOOK_EVERY = 1.0  # seconds between two looks at what shards have stored
+_PATIENCE = 3.0  # seconds that shards get to end; those still in a queue end when they start
+
+
+class Launching(Protocol):
+    """What a sweep needs of Hydra."""
+
+    folder: Path
+    in_process: bool
+    shards: int
+    cores_of_a_shard: int
+
+    def compose(self, overrides: Sequence[str]) -> DictConfig: ...
+
+    def start(self) -> None: ...
+
+    def launch_shards(
+        self, task: Callable[[Any], Any], overrides: Sequence[Sequence[str]]
+    ) -> Sequence[Any]: ...
+
+    def launch_job(self, overrides: Sequence[str], number: int) -> Any: ...
+
+
+def all_shards(hydra: Launching, options: TrainingOptions) -> TrainingOptions:
+    """What all shards are as one."""
+    return _together(_count(hydra), _in_shard(hydra, options))
+
+
+def train(
+    missing: list[Member],
+    store: Store,
+    levels: dict[str, list[float]],
+    hydra: Launching,
+    options: TrainingOptions,
+    overrides: Sequence[str],
+) -> dict[str, str]:
+    """Train members in shards; returns reasons of failures by the key of a member."""
+    folder = hydra.folder.absolute() / _SHARDS
+    inside = _in_shard(hydra, options)
+    parts = cut(missing, _count(hydra), inside)
+    if not parts:
+        return {}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _STOP).unlink(missing_ok=True)  # that of a sweep that was stopped
+    for number, part in enumerate(parts):
+        order = {
+            "store": str(store.root.absolute()),
+            "members": [asdict(member) for member in part],
+            "levels": {member.key: levels[member.key] for member in part},
+            "options": {key: getattr(inside, key) for key in ("workers", "memory", "force")},
+        }
+        (folder / f"{number}.json").write_text(json.dumps(order), encoding="utf-8")
+    common = [
+        *overrides,
+        f"hydra.sweep.subdir={_SHARDS}/" + "${hydra.job.num}",
+        "hydra.output_subdir=null",
+    ]
+    task = functools.partial(train_shard, str(folder))
+    answers = _launched(
+        lambda: hydra.launch_shards(task, [common] * len(parts)),
+        folder / _STOP,
+        missing,
+        store,
+        options,
+    )
+    shutil.rmtree(folder)
+    for answer in answers:
+        if answer["store"]:
+            raise StoreError(answer["store"])
+    return {key: reason for answer in answers for key, reason in answer["members"].items()}
+
+
+def cut(missing: list[Member], shards: int, options: TrainingOptions) -> list[list[Member]]:
+    """At most `shards` parts of about equal size; members that can be stacked stay together."""
+    together = _together(shards, options)
+    portions = stacks(missing, together.processes, together.memory) if missing else []
+    parts: list[list[Member]] = [[] for _ in range(min(shards, len(portions)))]
+    loads = [0] * len(parts)
+    for stack in portions:
+        # Stacks come with the longest group first: each goes to who has least to do.
+        lightest = min(range(len(parts)), key=loads.__getitem__)
+        parts[lightest] += stack
+        loads[lightest] += work(stack)
+    return parts
+
+
+def train_shard(folder: str, cfg: DictConfig) -> dict[str, Any]:
+    """What the launcher runs: train the members in ``<folder>/<number of the job>.json``.
+
+    Returns
+    -------
+    dict
+        ``store``: why the store can't be written, or nothing; ``members``: reasons of failures by key.
+    """
+    from hydra.core.hydra_config import HydraConfig
+
+    order = json.loads((Path(folder) / f"{HydraConfig.get().job.num}.json").read_text())
+    options = TrainingOptions(**order["options"], quiet=True, stop=Path(folder) / _STOP)
+    members = [Member(**member) for member in order["members"]]
+    errors: execute.Failures = {}
+    try:
+        execute.ensure(members, Store(order["store"]), order["levels"], options, errors)
+    except StoreError as error:
+        return {"store": str(error), "members": {}}
+    except KeyboardInterrupt:
+        return {"store": "stopped", "members": {}}
+    return {"store": "", "members": {key: sentence(error) for key, error in errors.items()}}
+
+
+def _count(hydra: Launching) -> int:
+    return hydra.shards or len(os.sched_getaffinity(0))
+
+
+def _in_shard(hydra: Launching, options: TrainingOptions) -> TrainingOptions:
+    """How a shard trains: shards may share a machine, so each takes the cores it was given only."""
+    workers = options.workers or hydra.cores_of_a_shard
+    return TrainingOptions(workers, options.memory, options.force, quiet=True)
+
+
+def _together(shards: int, inside: TrainingOptions) -> TrainingOptions:
+    return TrainingOptions(shards * inside.processes, shards * inside.memory, inside.force)
+
+
+# --- a launcher in a process of its own ----------------------------------------------------------
+
+
+def _launched(
+    launch: Callable[[], Sequence[Any]],
+    stop: Path,
+    missing: list[Member],
+    store: Store,
+    options: TrainingOptions,
+) -> list[dict[str, Any]]:
+    """What the shards that `launch` starts return; until then, show how many members are stored.
+
+    They are started from a process in a session of its own, which Ctrl-C does not reach: wherever
+    they run, it is the file `stop` that ends them.
+    """
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_launch_apart, args=(launch, there, os.getpid()))
+    process.start()
+    there.close()
+    # Those stored before the start can't be counted when all are trained again.
+    with ProgressBar([len(missing)], quiet=options.force) as progress:
+        try:
+            while not here.poll(_LOOK_EVERY):
+                done = sum(member.key in store for member in missing)
+                progress.update(0, done / len(missing), math.nan)
+        except KeyboardInterrupt:
+            stop.touch()
+            here.poll(_PATIENCE)
+            _end(process)
+            raise
+    try:
+        answers, failure = here.recv()
+    except EOFError:
+        answers, failure = [], "it was killed"
+    _end(process)
+    if failure:
+        raise UserError(
+            f"the launcher lost a shard ({failure}): what is stored is kept; when the other shards "
+            "have ended, the same command goes on from there"
+        )
+    return list(answers)
+
+
+def _launch_apart(launch: Callable[[], Sequence[Any]], answer: Connection, parent: int) -> None:
+    os.setsid()
+    # Where shards are cut short, joblib would report every file that it then clears away.
+    os.environ["PYTHONWARNINGS"] = f"ignore::UserWarning:{_TRACKER}"
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    try:
+        jobs = launch()
+        failures = [sentence(job._return_value) for job in jobs if job.status.name != "COMPLETED"]
+        if failures:
+            answer.send(([], failures[0]))
+        else:
+            answer.send(([job.return_value for job in jobs], ""))
+    except Exception as error:
+        answer.send(([], sentence(error)))
+
+
+def _end_with(parent: int) -> None:
+    """If this sweep is killed, so is what it launched on this machine."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _end(process: BaseProcess) -> None:
+    """End a launching process, and what is left of its group."""
+    if process.is_alive():
+        process.join(1)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid or 0, signal.SIGTERM)
+    process.join()

@@ -1,0 +1,133 @@
+"""One stack: train its members, judge their intervals, store them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pi3nn import methods
+from pi3nn.engine.training import OnProgress
+from pi3nn.intervals.judge import by_set, judge, reliability
+from pi3nn.methods.shared.contract import Fitted
+from pi3nn.models import fitting
+from pi3nn.run import provenance
+from pi3nn.run.member import Member
+from pi3nn.run.prepare import Prepared, distances, prepare
+from pi3nn.store import Arrays, Store
+
+Levels = Mapping[str, Sequence[float]]  # by the key of a member
+
+
+def train(
+    members: Sequence[Member], on_progress: OnProgress, store: Store, levels: Levels, force: bool
+) -> None:
+    """Train one stack, judge its members at their `levels` and store them."""
+    started, clock = time.time(), _clock(members[0])
+    begun = clock()
+    prepared = [prepare(member) for member in members]
+    fitted = fit(members, prepared, on_progress)
+    arrays = _predictions(prepared, fitted, members[0].config["device"])
+    state = fitting.state(fitted)
+    seconds = (clock() - begun) / len(members)
+    for m, member in enumerate(members):
+        scalars = prepared[m].scalars | {k: float(v[m]) for k, v in fitted.scalars.items()}
+        result: dict[str, Any] = {
+            "member": _labels(member, fitted.failures.get(m, ""), seconds),
+            "scalars": scalars,
+            "records": [],
+            "distances": distances(member, prepared[m]),
+        }
+        gamma = member.config["gamma"]
+        _judge(member, arrays[m], result, levels[member.key] if gamma is None else [gamma])
+        weights = {name: values[m] for name, values in state.items()} | prepared[m].weights
+        origin = {**provenance.facts(), "started": started, "stack": len(members)}
+        stored = (member.key, member.config, result, arrays[m], weights, origin)
+        if not store.write(*stored, force):
+            add_levels(member, store, levels[member.key])
+    on_progress(1.0, float("nan"))
+
+
+def fit(members: Sequence[Member], prepared: Sequence[Prepared], on_progress: OnProgress) -> Fitted:
+    """The trained networks of members that share a stack."""
+    config = members[0].config
+    stack = fitting.stack(
+        prepared,
+        [member.config["seed"] for member in members],
+        [member.settings for member in members],
+        gamma=config["gamma"],
+        engine=config["engine"],
+        device=config["device"],
+        progress=on_progress,
+    )
+    return methods.get(members[0].kind).fit(stack)
+
+
+def add_levels(member: Member, store: Store, levels: Sequence[float]) -> None:
+    """Records for levels that were not asked for when a stored member was trained."""
+    result = store.result(member.key)
+    judged = {record["gamma"] for record in result["records"]}
+    new = [gamma for gamma in levels if gamma not in judged]
+    if new and member.config["gamma"] is None:
+        predictions = store.predictions(member.key)
+        _judge(member, predictions, result, new)
+        store.replace(member.key, result, predictions)
+
+
+def _judge(
+    member: Member, predictions: Arrays, result: dict[str, Any], levels: Sequence[float]
+) -> None:
+    """Add intervals and records at `levels`; those of a failed member say only what was asked."""
+    if result["member"]["status"] != "ok":
+        rows = {name: outputs["y"].size for name, outputs in by_set(predictions).items()}
+        result["records"] += [
+            {"set": name, "gamma": gamma, "n": n} for gamma in levels for name, n in rows.items()
+        ]
+        return
+    calibrate = member.config["calibrate"]
+    if "reliability" not in result and member.config["gamma"] is None:
+        result["reliability"] = reliability(
+            member.settings, calibrate, predictions, result["scalars"]
+        )
+    records, intervals = judge(member.settings, calibrate, predictions, result["scalars"], levels)
+    result["records"] += records
+    predictions |= intervals
+
+
+def _clock(member: Member) -> Callable[[], float]:
+    """What training is timed by: processor time, which no other program adds to, where that works."""
+    return time.process_time if member.config["device"] == "cpu" else time.perf_counter
+
+
+def _predictions(prepared: Sequence[Prepared], fitted: Fitted, device: str) -> list[Arrays]:
+    """For every member what is kept of its outputs: single precision, by ``<set>/<output>``.
+
+    ``<set>/index`` is the label of a row where rows have one.
+    """
+    kept: list[Arrays] = [{} for _ in prepared]
+    for name, outputs in fitting.outputs(fitted, prepared, device).items():
+        for m, arrays in enumerate(kept):
+            arrays |= {f"{name}/{output}": values[m] for output, values in outputs.items()}
+            index = prepared[m].sets[name].index
+            if index is not None:
+                arrays[f"{name}/index"] = index
+    return kept
+
+
+def _labels(member: Member, reason: str, seconds: float) -> dict[str, Any]:
+    """The columns that all records of a member share."""
+    config = member.config
+    return {
+        "experiment": config["experiment"],
+        "dataset": config["dataset"]["name"],
+        "method": config["method"]["name"],
+        "protocol": config["protocol"],
+        "calibrate": config["calibrate"],
+        "split": config["split"],
+        "seed": config["seed"],
+        "hidden": config["method"].get("hidden"),
+        "status": "failed" if reason else "ok",
+        "reason": reason,
+        "seconds": seconds,
+        **{f"method.{key}": value for key, value in config["method"].items() if key != "name"},
+    }

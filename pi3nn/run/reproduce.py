@@ -1,0 +1,142 @@
+"""The whole paper, shard after shard: `scripts/reproduce_paper` and ``make paper``.
+
+What is exported is done; what is stored is exported without training; the rest is trained as any
+``pi3nn-run`` would do it. It can be stopped at any moment and goes on where it was.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
+
+from pi3nn import config
+from pi3nn.errors import UserError, first_line, sentence
+from pi3nn.paper import export
+from pi3nn.paper.shards import Shard
+from pi3nn.run import execute, forecast
+from pi3nn.run.member import Member
+from pi3nn.run.request import Request, request
+from pi3nn.run.stacks import stacks
+from pi3nn.store import Store, StoreError
+
+
+@dataclass
+class TaskRun:
+    """A shard with what it asks for; ``failure`` says why it can't be run."""
+
+    shard: Shard
+    request: Request | None = None
+    failure: str = ""
+
+    @property
+    def asked(self) -> Request:
+        assert self.request is not None
+        return self.request
+
+
+def prepare(shard: Shard) -> TaskRun:
+    """Compose the configuration of a shard and find its members; data are loaded for that."""
+    run = TaskRun(shard)
+    try:
+        run.request = request(config.composed(*shard.overrides), shard.overrides)
+    except (UserError, HydraException, OmegaConfBaseException) as error:
+        run.failure = first_line(error)
+    return run
+
+
+def run(job: TaskRun, store: Store, folder: Path) -> str:
+    """Train what is not stored, and export the shard; returns what was done, as a sentence.
+
+    Raises
+    ------
+    UserError
+        If a stack of the shard failed, after all others are trained and stored.
+    """
+    failures: execute.Failures = {}
+    started = time.monotonic()
+    asked = job.asked
+    levels = dict.fromkeys(asked.keys, asked.levels)
+    trained = execute.ensure(asked.members, store, levels, asked.options, failures)
+    if failures:
+        first = next(iter(failures.values()))
+        reason = f"{type(first).__name__}: {first_line(first)}"
+        raise UserError(f"{len(failures)} of {len(asked.members)} members failed: {reason}")
+    export.write(folder, job.shard, store, asked.keys, asked.levels)
+    taken = forecast.readable(time.monotonic() - started)
+    return f"{len(asked.members)} members, {trained} trained, exported after {taken}"
+
+
+def run_all(jobs: Sequence[TaskRun], store: Store, folder: Path) -> Iterator[tuple[TaskRun, str]]:
+    """Run the jobs in order; yields each with what was done, or has its ``failure`` set."""
+    for job in jobs:
+        done = ""
+        if not job.failure:
+            try:
+                done = run(job, store, folder)
+            except StoreError:
+                raise  # nothing that is still to be trained could be kept
+            except Exception as error:  # the other shards have a right to run
+                job.failure = sentence(error)
+        yield job, done
+
+
+# --- the plan ------------------------------------------------------------------------------------
+
+
+def describe(jobs: Sequence[TaskRun], store: Store, probing: bool) -> Iterator[str]:
+    """The plan, for the screen: a line per shard, then the whole.
+
+    Times are those of similar members in the store; with `probing` also from short probes.
+    """
+    good = [job for job in jobs if not job.failure]
+    portions = [_stacks(job.asked, store) for job in good]
+    times = iter(_times([stack for of_job in portions for stack in of_job], store, probing))
+    total, unknown = 0.0, 0
+    for job, of_job in zip(good, portions, strict=True):
+        seconds = [time for time in itertools.islice(times, len(of_job)) if time is not None]
+        to_train, members = sum(map(len, of_job)), len(job.asked.members)
+        line = f"  {job.shard.name:<36} {members:>4} members, {to_train:>4} to train"
+        if of_job and len(seconds) == len(of_job):
+            taken = forecast.end(seconds, min(job.asked.options.processes, len(of_job)))
+            total += taken
+            line += f" in {len(of_job)} stacks, about {forecast.readable(taken)}"
+        elif of_job:
+            unknown += 1
+            line += f" in {len(of_job)} stacks"
+        yield line
+    for job in jobs:
+        if job.failure:
+            yield f"  {job.shard.name}: {job.failure}"
+    yield _in_all(good, portions, total, unknown)
+
+
+def _stacks(asked: Request, store: Store) -> list[list[Member]]:
+    missing = execute.missing(asked.members, store, asked.options)
+    return stacks(missing, asked.options.processes, asked.options.memory) if missing else []
+
+
+def _times(portions: list[list[Member]], store: Store, probing: bool) -> list[float | None]:
+    times = forecast.from_past(portions, store)
+    if probing:
+        # An encoder would have to be trained whole before anything behind it can be probed.
+        numbers = [n for n, stack in enumerate(portions) if "encoder" not in stack[0].config]
+        probed = forecast.seconds_of([portions[n] for n in numbers], store)[0]
+        times = [dict(zip(numbers, probed, strict=True)).get(n, t) for n, t in enumerate(times)]
+    return times
+
+
+def _in_all(
+    good: Sequence[TaskRun], portions: Sequence[list[list[Member]]], total: float, unknown: int
+) -> str:
+    members = sum(len(job.asked.members) for job in good)
+    to_train = sum(len(stack) for of_job in portions for stack in of_job)
+    line = f"{len(good)} shards, {members} members, {to_train} to train"
+    if total:
+        line += f", about {forecast.readable(total)} (less where training stops early)"
+    return line + (f"; no time is known for {unknown} shards" if unknown else "")

@@ -1,0 +1,69 @@
+"""The one way from overrides to members: of a run, of a job in a sweep, of a part of the paper."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from omegaconf import DictConfig
+
+from pi3nn import config
+from pi3nn.run.execute import Failures, check_device, ensure
+from pi3nn.run.member import Member, members
+from pi3nn.run.workers import TrainingOptions
+from pi3nn.store import Store
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one configuration asks for, checked."""
+
+    cfg: DictConfig
+    members: list[Member]
+
+    @property
+    def keys(self) -> list[str]:
+        return [member.key for member in self.members]
+
+    @property
+    def levels(self) -> list[float]:
+        return list(self.cfg.levels)
+
+    @property
+    def unit(self) -> str:
+        """What a table's statistics are taken over: ``scenario`` or ``run``."""
+        return str(self.cfg.unit.value)
+
+    @property
+    def store(self) -> Store:
+        return Store(self.cfg.store)
+
+    @property
+    def options(self) -> TrainingOptions:
+        return TrainingOptions(self.cfg.workers, self.cfg.memory, self.cfg.force)
+
+    @functools.cached_property
+    def changed(self) -> list[str]:
+        """Keys that decide numbers and are not what the experiment itself says."""
+        return config.differences(self.cfg)
+
+    def train(self, options: TrainingOptions, failures: Failures | None = None) -> int:
+        """Make sure that every member is stored, at every level; returns how many were trained."""
+        return ensure(
+            self.members, self.store, dict.fromkeys(self.keys, self.levels), options, failures
+        )
+
+
+def request(cfg: DictConfig, overrides: Sequence[str]) -> Request:
+    """Check a composed configuration and expand it to members; data are loaded for that.
+
+    Raises
+    ------
+    UserError
+        For anything that makes no sense.
+    """
+    config.settle_sweep(cfg, overrides)
+    config.check(cfg)
+    check_device(cfg.device)
+    return Request(cfg, members(cfg))

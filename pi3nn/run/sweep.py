@@ -1,0 +1,184 @@
+"""A multirun as few stacks: ``pi3nn-run -m``, behind the sweeper in ``hydra_plugins/``.
+
+1. Every job is composed, checked and expanded to members; what two jobs share is one member.
+2. Members that are not stored are trained: here, all in one go, or in shards that the chosen
+   launcher takes to other processes or machines.
+3. The jobs that were asked for run, find everything stored, and write their folders.
+4. One table and one figure over the keys that were swept.
+
+A job that fails does not stop the others; all failures are told at the end.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
+
+from pi3nn import config
+from pi3nn.errors import SweepError, UserError, sentence
+from pi3nn.paper import aggregate
+from pi3nn.run import execute, forecast, launch
+from pi3nn.run.launch import Launching
+from pi3nn.run.member import Member
+from pi3nn.run.request import Request, request
+from pi3nn.run.workers import TrainingOptions
+from pi3nn.store import Store, StoreError
+
+
+@dataclass
+class SweepJob:
+    """One combination of the swept values; it has a request, or a failure that says why not."""
+
+    number: int
+    overrides: list[str]
+    swept: dict[str, str]
+    request: Request | None = None
+    failure: str = ""
+
+    @property
+    def asked(self) -> Request:
+        assert self.request is not None
+        return self.request
+
+
+Explain = Callable[[Sequence[str], Exception], str]
+
+
+def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: Explain) -> None:
+    """Train, evaluate and sum up the jobs whose overrides are given.
+
+    Raises
+    ------
+    UserError
+        If no job can be planned, or the store can't be written.
+    SweepError
+        If some jobs failed; the others are done.
+    """
+    labels = swept(batch)
+    jobs = [SweepJob(number, list(batch[number]), labels[number]) for number in range(len(batch))]
+    explained: list[str] = []
+    for job in jobs:
+        try:
+            cfg = hydra.compose(job.overrides)
+            if cfg.explain:
+                heading = [_heading(job)] if job.swept else []
+                explained += [*heading, *config.explain(cfg, job.overrides), ""]
+            else:
+                job.request = request(cfg, job.overrides)
+        except UserError as error:
+            job.failure = str(error)
+        except (HydraException, OmegaConfBaseException) as error:
+            job.failure = explain(job.overrides, error)
+    good = [job for job in jobs if not job.failure]
+    if not good:
+        raise UserError("; ".join(dict.fromkeys(job.failure for job in jobs)))
+    _print_failures(jobs)
+    if explained:
+        print("\n".join(explained))
+    elif good[-1].asked.cfg.plan:
+        print("\n".join(_forecast(good, hydra, good[-1].asked.options)))
+    else:
+        last = good[-1].asked
+        hydra.start()
+        _train(good, hydra, last.options)
+        _finish(good, hydra)
+    _raise_failures(jobs)
+
+
+def _forecast(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> Iterator[str]:
+    if not hydra.in_process:
+        options = launch.all_shards(hydra, options)
+    yield f"{len(jobs)} jobs"
+    for store, members, _ in _by_store(jobs):
+        yield from forecast.describe(members, store, options)
+
+
+def _by_store(
+    jobs: Sequence[SweepJob],
+) -> Iterator[tuple[Store, list[Member], dict[str, list[float]]]]:
+    """For each store the members that jobs want in it, once each, and at which levels."""
+    for root in dict.fromkeys(job.asked.cfg.store for job in jobs):
+        members: dict[str, Member] = {}
+        levels: dict[str, list[float]] = {}
+        for job in jobs:
+            for member in job.asked.members if job.asked.cfg.store == root else []:
+                members[member.key] = member
+                of_member = levels.setdefault(member.key, [])
+                of_member += [level for level in job.asked.levels if level not in of_member]
+        yield Store(root), list(members.values()), levels
+
+
+def _train(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> None:
+    """Train what is missing; note in the jobs what failed."""
+    for store, members, levels in _by_store(jobs):
+        missing = execute.missing(members, store, options)
+        print(
+            f"sweep of {len(jobs)} jobs: {len(members)} members, {len(missing)} to train",
+            file=sys.stderr,
+            flush=True,
+        )
+        if hydra.in_process:
+            errors: execute.Failures = {}
+            execute.ensure(members, store, levels, options, errors)
+            failures = {key: sentence(error) for key, error in errors.items()}
+        else:
+            failures = launch.train(missing, store, levels, hydra, options, jobs[0].overrides)
+        for job in jobs:
+            reasons = [failures[key] for key in job.asked.keys if key in failures]
+            if reasons and job.asked.store.root == store.root:
+                job.failure = reasons[0]
+
+
+def _finish(jobs: list[SweepJob], hydra: Launching) -> None:
+    """Run the jobs whose members are stored, and sum them up."""
+    for job in jobs:
+        if not job.failure:
+            # What was to be trained again has been.
+            returned = hydra.launch_job([*job.overrides, "force=false"], job.number)
+            if returned.status.name != "COMPLETED":
+                error = returned._return_value
+                if isinstance(error, (OSError, StoreError)):
+                    raise error  # the next job would meet the same
+                job.failure = sentence(error)
+    done = [
+        aggregate.Part(job.swept, job.asked.store, job.asked.keys, job.asked.levels, job.asked.unit)
+        for job in jobs
+        if not job.failure
+    ]
+    if done:
+        aggregate.write(done, hydra.folder)
+
+
+def swept(batch: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+    """For each job the keys that differ between jobs, with its values as they were typed."""
+    pairs = [dict(text.lstrip("+").split("=", 1) for text in job if "=" in text) for job in batch]
+    keys = dict.fromkeys(key for job in pairs for key in job)
+    varied = [key for key in keys if len({job.get(key) for job in pairs}) > 1]
+    return [{key: job.get(key, "") for key in varied} for job in pairs]
+
+
+def _print_failures(jobs: Sequence[SweepJob]) -> None:
+    """Those known before training begins, at once: it may take hours."""
+    for job in jobs:
+        if job.failure:
+            print(_line(job), file=sys.stderr, flush=True)
+
+
+def _raise_failures(jobs: Sequence[SweepJob]) -> None:
+    failed = [job for job in jobs if job.failure]
+    if failed:
+        lines = [f"{len(failed)} of {len(jobs)} jobs failed:", *map(_line, failed)]
+        raise SweepError("\n".join(lines))
+
+
+def _line(job: SweepJob) -> str:
+    return f"  {_heading(job)}: {job.failure}"
+
+
+def _heading(job: SweepJob) -> str:
+    values = " ".join(f"{key}={value}" for key, value in job.swept.items())
+    return f"job {job.number} ({values})"

@@ -1,0 +1,216 @@
+"""The page of all keys, from the schema and the comments in configs/: made when the site is built.
+
+A hook of MkDocs (``hooks`` in mkdocs.yml): the page is in the site, and nowhere in the repository.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import typing
+from collections.abc import Iterable
+from dataclasses import MISSING, fields
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from pi3nn import config, data, methods, paths
+from pi3nn.engine import lstm
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+PAGE = "keys.md"
+CONFIGS = paths.configs()
+FIXED = ("source", "kind")  # keys that say which schema holds; nobody sets them
+INTRO = """\
+# Configuration keys
+
+Every key may stand on the command line as `key=value`. A name or a value that the schema does not know is
+refused before anything is loaded. `pi3nn-run … --cfg job` prints all keys of a run with their values, and
+trains nothing; with `explain=true` it also prints where each comes from.
+
+Values come from, later ones winning: `configs/config.yaml`, the protocol, the data set, the method, the
+experiment, the tables in `configs/settings/` (what differs for a method in an experiment, then on a data set;
+of each under both protocols, then under one), [YAMLs of your own](extending.md#settings-of-your-own), the
+command line. So a default below is what holds where no setting says otherwise.
+A key in `sweep` runs through all of its values unless it is set on the command line.
+
+The parameters of the [estimators](own-data.md#from-python) are the keys of their method, without `method.`,
+and `levels`, `calibrate`, `holdout`, `scaling`, `device`, `engine`."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Called by MkDocs once it has collected the pages: one more."""
+    from mkdocs.structure.files import File
+
+    files.append(File.generated(config, PAGE, content=page()))
+    return files
+
+
+def page() -> str:
+    run = values(CONFIGS / "config.yaml")
+    shown = [f.name for f in fields(config.RunConfig) if f.name in run and f.name != "encoder"]
+    parts = [INTRO, "## Of a run", table("", config.RunConfig, [CONFIGS / "config.yaml"], shown)]
+    parts += ["## Choices", *map(choices, ("experiment", "protocol", "dataset", "method"))]
+    settings = CONFIGS / "settings" / "all.yaml"
+    parts += ["## Of the encoder", "What stands in front of the method in `experiment=streamflow`."]
+    parts += [table("encoder.", lstm.Settings, [settings])]
+    parts += ["## Of a data set"]
+    for source in data.sources():
+        files = [
+            path for path in files_of("dataset") if config.schema_of("dataset", path.stem) == source
+        ]
+        names = ", ".join(f"`{path.stem}`" for path in files)
+        parts += [f"### From the source {source}", f"Data sets: {names}."]
+        parts += [table("dataset.", data.source(source).Settings, files)]
+    parts += ["## Of a method"]
+    for kind in methods.kinds():
+        files = [
+            path for path in files_of("method") if config.schema_of("method", path.stem) == kind
+        ]
+        parts += [f"### Of {kind}", table("method.", methods.get(kind).Settings, files[:1])]
+        parts += [variant(path, kind) for path in files[1:]]
+    return "\n\n".join(parts) + "\n"
+
+
+def files_of(group: str) -> list[Path]:
+    return sorted((CONFIGS / group).glob("*.yaml"))
+
+
+def choices(group: str) -> str:
+    """A list of the files of a group, each with the first sentence of its comment."""
+    lines = [f"- `{path.stem}`: {cell(heading(path))}" for path in files_of(group)]
+    return "\n".join([f"**`{group}=`**", "", *lines])
+
+
+def heading(path: Path) -> str:
+    """The comment at the top of a file, up to its first full stop."""
+    lines = [
+        line for line in path.read_text(encoding="utf-8").splitlines() if "@package" not in line
+    ]
+    top = []
+    for line in lines:
+        if not line.startswith("#"):
+            break
+        top.append(line.lstrip("# "))
+    return re.split(r"(?<=[^.]\.) ", " ".join(top) + " ")[0].strip()
+
+
+def variant(path: Path, kind: str) -> str:
+    """What a YAML that builds on another sets anew."""
+    keys = {key: value for key, value in values(path).items() if key not in ("name", "defaults")}
+    listed = ", ".join(f"`{key}: {plain(value)}`" for key, value in keys.items())
+    return f"`method={path.stem}` is `{kind}`" + (
+        f" with {listed}." if keys else " under another name."
+    )
+
+
+def table(prefix: str, schema: Any, files: list[Path], names: Iterable[str] | None = None) -> str:
+    hints = typing.get_type_hints(schema)
+    lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    for field in fields(schema):
+        if field.name in FIXED or (names is not None and field.name not in names):
+            continue
+        default = default_of(field, files)
+        meaning = cell(meaning_in(files, field.name) or of_code(schema, field.name))
+        assert meaning, f"{prefix}{field.name} has no comment in {[path.name for path in files]}"
+        lines.append(
+            f"| `{prefix}{field.name}` | {typed(hints[field.name])} | {default} | {meaning} |"
+        )
+    return "\n".join(lines)
+
+
+def meaning_in(files: list[Path], name: str) -> str:
+    """What the files say of a key: once, or where they differ, each for its own set."""
+    meanings = {path.stem: comments(path)[name] for path in files if name in comments(path)}
+    if len(set(meanings.values())) < 2:
+        return next(iter(meanings.values()), "")
+    return " ".join(f"`{stem}`: {text}" for stem, text in meanings.items())
+
+
+def default_of(field: Any, files: list[Path]) -> str:
+    """The value in the files, if they agree."""
+    given = [flat(path)[field.name] for path in files if field.name in flat(path)]
+    if not given:
+        return "none" if field.default is MISSING else f"`{plain(field.default)}`"
+    if any(value != given[0] for value in given):
+        return "of each set"
+    return "must be given" if given[0] == "???" else f"`{plain(given[0])}`"
+
+
+def values(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return content
+
+
+def flat(path: Path) -> dict[str, Any]:
+    """The keys of a YAML, those below `method` or, in the settings, the encoder among them."""
+    content = values(path)
+    if path.parent.name == "settings":
+        return dict(content["streamflow"]["both"]["encoder"])
+    return content | content.get("method", {})
+
+
+def comments(path: Path) -> dict[str, str]:
+    """What a YAML says of each key: behind it, with the lines below, or else above it."""
+    meanings: dict[str, str] = {}
+    above: list[str] = []  # the comment that holds for all keys until the next one
+    key, column, was_comment = "", -1, False
+    for line in path.read_text(encoding="utf-8").splitlines():
+        code, mark, text = re.match(r"^(.*?)(?:(?:^|(?<=\s))(#+) ?(.*))?$", line).groups()  # type: ignore[union-attr]
+        if mark and not code.strip():
+            if len(code) == column:
+                meanings[key] += f" {text}"
+            else:
+                above = [*above, text] if was_comment else [text]
+        elif match := re.match(r"\s*([\w.]+):", code):
+            key, column = match[1], len(code) if mark else -1
+            meanings.setdefault(key, text if mark else " ".join(above))
+        else:
+            above, column = [], -1
+        was_comment = bool(mark) and not code.strip()
+    return meanings
+
+
+def of_code(schema: Any, name: str) -> str:
+    """The comment above a field of a dataclass, for keys that no YAML has."""
+    path = Path(sys.modules[schema.__module__].__file__ or "")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    line_number = next(i for i, line in enumerate(lines) if re.match(rf"    {name}: ", line))
+    top = []
+    while lines[line_number - 1].strip().startswith("#"):
+        line_number -= 1
+        top.insert(0, lines[line_number].strip().lstrip("# "))
+    return " ".join(top)
+
+
+def typed(hint: Any) -> str:
+    options = [t for t in typing.get_args(hint) if t is not type(None)]
+    if typing.get_origin(hint) is list:
+        return f"list of {typed(options[0])}s"
+    if typing.get_origin(hint) is dict:
+        return "mapping"
+    if options:
+        return f"{typed(options[0])} or null"
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return " \\| ".join(member.name for member in hint)
+    names = {int: "whole number", float: "number", str: "text", bool: "true \\| false"}
+    return names.get(hint, "any")
+
+
+def plain(value: Any) -> str:
+    """As one would write it on the command line."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value).replace("'", "")
+
+
+def cell(text: str) -> str:
+    """As a table of Markdown has it."""
+    return text.replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,116 @@
+"""The command as a person uses it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.support.commands import QUICK, pi3nn_run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["dataset=bostn"], "did you mean 'boston'?"),
+        (["method.hiden=3"], "did you mean 'method.hidden'?"),
+        (["sedes=[1]"], "did you mean 'seeds'?"),
+        (["levels=[1.5]"], "levels has 1.5"),
+        (["levels=1.5"], "levels has 1.5"),
+        (["seeds=[]"], "seeds is empty"),
+        (["seeds=1,2"], "write seeds=[1,2]"),
+        (["dataset=boston,wine"], "add -m"),
+        (["method.hidden=many"], "method.hidden: Value 'many'"),
+        (["boston"], "not of the form key=value"),
+        (["dataset=table", "dataset.target=[a,b]"], "a run has one target"),
+        (["dataset=table", "dataset.target=a"], "dataset.path is missing"),
+        (["dataset=table", "dataset.path=a.csv"], "dataset.target is missing"),
+        (["seeds=[1"], "open bracket"),
+        (["sweep={method.hiden: [1]}"], "did you mean 'method.hidden'?"),
+        (["method=linear", "device=cuda:99"], "device=cuda:99"),
+        (["method=linear", "store=/proc/nowhere"], "/proc/nowhere"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(
+    tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    done = pi3nn_run(tmp_path, *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not list(tmp_path.glob("results/runs/*"))
+
+
+def test_help_is_quick_fits_a_screen_and_names_every_choice(tmp_path: Path) -> None:
+    before = _children_seconds()
+    done = pi3nn_run(tmp_path, "--help")
+    seconds = _children_seconds() - before
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+    for choice in ("boston", "yacht", "pi3nn", "linear", "released", "uci"):
+        assert choice in done.stdout
+    assert seconds < 1, "it would take seconds to load torch"
+
+
+def _children_seconds() -> float:
+    """Processor time of processes that have ended: how busy the machine is does not count."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def test_a_run_writes_its_table_figure_and_members(tmp_path: Path) -> None:
+    done = pi3nn_run(tmp_path, *QUICK)
+    assert done.returncode == 0, done.stderr
+    (folder,) = (tmp_path / "results" / "uci" / "boston").iterdir()
+    assert folder.name == "pi3nn-paper_hidden=20_seeds=1_splits=1_steps=30"
+    assert (folder / "figure.png").stat().st_size > 10_000
+    assert (folder / "figure.pdf").is_file()
+    assert "| mean PICP " in done.stdout
+    assert "0.95" in (folder / "table.md").read_text()
+    table = pd.read_csv(folder / "table.csv")
+    assert table["n"].tolist() == [51]
+    (member,) = (tmp_path / "results" / "runs").iterdir()
+    assert json.loads((member / "provenance.json").read_text())["versions"]["torch"]
+
+
+def test_the_second_time_nothing_is_trained_and_the_numbers_are_the_same(tmp_path: Path) -> None:
+    first, second = pi3nn_run(tmp_path, *QUICK), pi3nn_run(tmp_path, *QUICK)
+    assert "1 members, 1 trained now" in first.stdout
+    assert "1 members, 0 trained now" in second.stdout
+    assert first.stdout.split("\n")[3:] == second.stdout.split("\n")[3:]
+
+
+def test_a_scalar_is_wrapped_in_a_multirun_too(tmp_path: Path) -> None:
+    done = pi3nn_run(tmp_path, "-m", "method=linear", "dataset=yacht", "splits=1,2", "workers=1")
+    assert done.returncode == 0, done.stderr
+    tables = (tmp_path / "results" / "sweeps").glob("*/[01]/table.md")
+    assert ["# yacht, linear" in table.read_text() for table in tables] == [True, True]
+    assert len(list((tmp_path / "results" / "runs").iterdir())) == 2
+
+
+def test_the_user_may_ask_for_the_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from pi3nn.cli.pi3nn_run import main; main()", "levels=[1.5]"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={"HYDRA_FULL_ERROR": "1"},
+        check=False,
+    )
+    assert "Traceback" in done.stderr
+
+
+def test_a_file_in_the_place_of_the_results_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = pi3nn_run(tmp_path, "dataset=yacht", "method=linear", "hydra.run.dir=file")
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
+    assert "can't write file: file exists" in done.stderr

@@ -1,0 +1,105 @@
+"""Tables are read in blocks, the same from every format; a bad file is one clear sentence."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import sys
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pi3nn.data.own import reading
+from pi3nn.errors import UserError
+from tests.support.tables import homes
+
+TEXT = "a,b,price\n" + "".join(f"{i},{i * i % 7},{i}\n" for i in range(20))
+
+
+def zipped(*names: str) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in names:
+            archive.writestr(name, TEXT)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", TEXT.encode()),
+        ("t.csv", b"\xef\xbb\xbf" + TEXT.encode()),
+        ("t.tsv", TEXT.replace(",", "\t").encode()),
+        ("t.csv.gz", gzip.compress(TEXT.encode())),
+        ("t.csv.bz2", bz2.compress(TEXT.encode())),
+        ("t.zip", zipped("folder/t.csv", "remarks.txt")),
+    ],
+)
+def test_every_packing_gives_the_same_columns(tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert reading.columns(path) == ["a", "b", "price"]
+    table = reading.text_table(path, ["price", "a"])
+    assert table.column_names == ["price", "a"]
+    assert table["a"].to_pylist() == [str(i) for i in range(20)]
+
+
+def test_a_large_file_comes_in_blocks_and_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "BLOCK", 1000)
+    path = tmp_path / "t.csv"
+    path.write_text("a\n" + "".join(f"{i}\n" for i in range(5000)))
+    batches = list(reading.chunks(path, {"a": pa.int64()}))
+    assert len(batches) > 10
+    assert pa.Table.from_batches(batches)["a"].to_pylist() == list(range(5000))
+
+
+def test_texts_are_trimmed_and_null_where_nothing_is_left() -> None:
+    batch = pa.RecordBatch.from_pydict({"a": [" x ", "", "  ", "NaN", "nat", None, "na"]})
+    assert reading.trimmed(batch)["a"].to_pylist() == ["x", None, None, None, None, None, "na"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("my.csv", TEXT.encode("utf-16"), "not UTF-8"),
+        ("my.csv", TEXT.replace("\n3", "\né").encode("latin-1"), "UTF-8"),
+        ("my.csv", b"\x00\x01\x02", "not UTF-8"),
+        ("my.parquet", b"PAR1 but not really", "not a whole parquet file"),
+        ("my.xlsx", b"PK but not really", "not a whole Excel workbook"),
+        ("my.xls", b"old", "save it as .xlsx"),
+        ("my.csv.gz", b"not gzip", "damaged or cut off"),
+        ("my.csv.gz", gzip.compress(TEXT.encode())[:-10], "damaged or cut off"),
+        ("my.zip", zipped("a.csv", "b.csv"), "2 .csv files"),
+        ("my.zip", zipped("../a.csv"), "leads outside"),
+        ("my.zip", zipped("a.csv")[:-30], "damaged or cut off"),
+    ],
+)
+def test_a_file_that_is_not_what_it_says_is_refused(
+    tmp_path: Path, name: str, content: bytes, words: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=words) as caught:
+        reading.text_table(tmp_path / name, reading.columns(tmp_path / name))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_and_a_missing_column_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"can't read .*nowhere\.csv: No such file"):
+        reading.columns(tmp_path / "nowhere.csv")
+    (tmp_path / "t.csv").write_text(TEXT)
+    with pytest.raises(UserError, match="no column named c; it has a, b, price"):
+        reading.text_table(tmp_path / "t.csv", ["a", "c"])
+
+
+def test_excel_without_openpyxl_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes().to_excel(tmp_path / "t.xlsx", index=False)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(UserError, match=r"pip install 'pi3nn\[excel\]'"):
+        reading.columns(tmp_path / "t.xlsx")

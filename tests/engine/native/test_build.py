@@ -1,0 +1,197 @@
+"""The kernel is built once, safely, by whoever needs it first; without it PyTorch does the work."""
+
+import logging
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from pi3nn.engine import native
+from pi3nn.engine.native import build
+from pi3nn.engine.nets import Shape
+from pi3nn.errors import UserError
+
+SHAPE = Shape(3, 5)
+
+
+STUB = """extern "C" {
+#define PUBLIC __attribute__((visibility("default")))
+PUBLIC long pi3nn_forward() { return 0; }
+PUBLIC long pi3nn_backward() { return 0; }
+PUBLIC long pi3nn_loss_and_gradient() { return 0; }
+PUBLIC long pi3nn_optimise() { return 0; }
+PUBLIC long pi3nn_make_steps() { return 0; }
+PUBLIC long pi3nn_masks() { return 0; }
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A fresh cache, a source that is built at once, nothing remembered from before or left."""
+    monkeypatch.setenv("PI3NN_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "stub.cpp").write_text(STUB)
+    monkeypatch.setattr(build, "SOURCE", tmp_path / "stub.cpp")
+    build._attempt.cache_clear()
+    native._warn_once.cache_clear()
+    yield
+    build._attempt.cache_clear()
+    native._warn_once.cache_clear()
+
+
+def kernel(engine: str = "auto", shape: Shape = SHAPE) -> native.Kernel | None:
+    return native.kernel_for(shape, torch.float32, "cpu", engine)
+
+
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "cache" / "native"
+
+
+def test_a_build_leaves_one_file_in_a_folder_of_the_user_alone(tmp_path: Path) -> None:
+    assert kernel() is not None
+    assert stat.S_IMODE(folder(tmp_path).stat().st_mode) == 0o700
+    (built,) = folder(tmp_path).iterdir()
+    assert built.suffix == ".so"
+
+
+def test_what_is_built_is_not_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel()
+    build._attempt.cache_clear()
+    monkeypatch.setattr(build, "_build", None)
+    assert kernel() is not None
+
+
+@pytest.mark.parametrize("what", ["source", "compiler", "processor"])
+def test_another_source_compiler_or_processor_is_another_build(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel()
+    build._attempt.cache_clear()
+    if what == "source":
+        build.SOURCE.write_text(STUB + "// changed\n")
+    elif what == "compiler":
+        monkeypatch.setenv("CXX", "c++ -g0")
+    else:
+        monkeypatch.setattr(build, "_processor", lambda: "another one")
+    assert kernel() is not None
+    assert len(list(folder(tmp_path).iterdir())) == 2
+
+
+def test_processes_that_build_the_kernel_at_once_all_succeed(tmp_path: Path) -> None:
+    program = (
+        "import torch; from pi3nn.engine import native; from pi3nn.engine.native import build;"
+        "from pi3nn.engine.nets import Shape; build.FLAGS[0] = '-O0';"
+        "k = native.kernel_for(Shape(1, 2), torch.float32, 'cpu', 'native');"
+        "print(k.forward(torch.ones(1, 32), native.StepRows(torch.ones(1, 1, 1))).item())"
+    )
+    running = [
+        subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    assert [process.communicate()[0].strip() for process in running] == ["5.0"] * 4
+    assert len(list(folder(tmp_path).iterdir())) == 1
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o777, 0o702])
+def test_a_folder_that_others_may_write_to_is_refused(
+    mode: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder(tmp_path).mkdir(parents=True)
+    folder(tmp_path).chmod(mode)
+    with caplog.at_level(logging.WARNING, "pi3nn"):
+        assert kernel() is None
+        assert kernel() is None
+    assert [r.message for r in caplog.records if "written by other users" in r.message]
+    assert len(caplog.records) == 1
+    assert not list(folder(tmp_path).iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="owners exist on POSIX only")
+def test_a_folder_of_another_user_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder(tmp_path).mkdir(parents=True, mode=0o700)
+    monkeypatch.setattr(os, "getuid", lambda: folder(tmp_path).stat().st_uid + 1)
+    with pytest.raises(UserError, match="another user"):
+        kernel("native")
+
+
+def test_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    folder(tmp_path).parent.mkdir()
+    folder(tmp_path).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="link"):
+        kernel("native")
+
+
+def test_a_library_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+    kernel()
+    build._attempt.cache_clear()
+    (built,) = folder(tmp_path).iterdir()
+    built.chmod(0o722)
+    with pytest.raises(UserError, match="written by other users"):
+        kernel("native")
+
+
+def test_a_library_that_cannot_be_loaded_is_explained(tmp_path: Path) -> None:
+    folder(tmp_path).mkdir(parents=True, mode=0o700)
+    built = folder(tmp_path) / f"kernel-float-{build._fingerprint(build._compiler())}.so"
+    built.write_bytes(b"not a library")
+    built.chmod(0o700)
+    with pytest.raises(UserError, match="cannot be loaded"):
+        kernel("native")
+
+
+@pytest.mark.parametrize("compiler", ["/bin/false", "no-such-compiler"])
+def test_without_a_compiler_torch_is_used_and_the_log_says_so_once(
+    compiler: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CXX", compiler)
+    with caplog.at_level(logging.WARNING, "pi3nn"):
+        assert kernel() is None
+        assert kernel() is None
+    assert len(caplog.records) == 1
+    assert compiler in caplog.records[0].message
+    with pytest.raises(UserError, match="engine=native"):
+        kernel("native")
+
+
+def test_a_failed_build_is_not_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    broken = tmp_path / "compiler"
+    broken.write_text(f"#!/bin/sh\necho called >> {calls}\nexit 1\n")
+    broken.chmod(0o700)
+    monkeypatch.setenv("CXX", str(broken))
+    assert kernel() is None
+    tries = calls.read_text()
+    assert kernel() is None
+    assert calls.read_text() == tries
+
+
+def test_no_compiler_at_all_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UserError, match="no C\\+\\+ compiler"):
+        kernel("native")
+
+
+def test_networks_that_are_not_covered_go_to_torch(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "pi3nn"):
+        assert kernel(shape=Shape(3, 5, layers=2)) is None
+        assert native.kernel_for(SHAPE, torch.float32, "meta", "auto") is None
+        assert native.kernel_for(SHAPE, torch.float16, "cpu", "auto") is None
+    said = " ".join(record.message for record in caplog.records)
+    assert "2" in said
+    assert "meta" in said
+    assert "float16" in said
+
+
+def test_engines_are_three() -> None:
+    assert kernel("torch") is None
+    with pytest.raises(UserError, match="auto, native, torch"):
+        kernel("fast")

@@ -1,0 +1,68 @@
+"""What is asked of a training, and how wide stacks are."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from pi3nn.engine.nets import Shape
+from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.training import stack_width, train
+from tests.support.networks import batch_generators, mse, rows_for, started
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({}, "either steps or epochs"),
+        ({"steps": 1, "epochs": 1}, "either steps or epochs"),
+        ({"steps": 1, "optimiser": "lbfgs"}, "optimiser"),
+        ({"steps": 1, "batching": "bag"}, "batching"),
+        ({"steps": 1, "batch": 0}, "batch must be"),
+        ({"steps": 1, "patience": 0}, "patience"),
+    ],
+)
+def test_senseless_recipes_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Recipe(learning_rate=0.1, **wrong)
+
+
+def test_what_does_not_fit_the_stack_is_refused() -> None:
+    net, rows = started(Shape(2, 3), [1, 2], torch.float32), rows_for([1, 2], 9, 2, torch.float32)
+    recipe, sources = Recipe(learning_rate=0.1, steps=1), batch_generators([1, 2])
+    with pytest.raises(ValueError, match="1 generators"):
+        train(net, rows, mse, recipe, sources[:1])
+    with pytest.raises(ValueError, match="3 row sets"):
+        train(net, rows_for([1, 2, 3], 9, 2, torch.float32), mse, recipe, sources)
+    with pytest.raises(ValueError, match="shape"):
+        train(net, rows, mse, replace(recipe, l1=torch.zeros(3)), sources)
+    with pytest.raises(ValueError, match="hidden7"):
+        train(net, rows, mse, replace(recipe, l1=0.1, penalised=("hidden7",)), sources)
+    with pytest.raises(ValueError, match="float64"):
+        train(net, rows_for([1, 2], 9, 2, torch.float64), mse, recipe, sources)
+
+
+def test_stacks_are_narrower_the_more_a_step_takes() -> None:
+    widths = [
+        stack_width(Shape(13, hidden), rows, "torch")
+        for rows, hidden in [(100, 50), (100, 200), (455, 200), (7372, 200)]
+    ]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] >= 32
+    assert widths[-1] == 2
+
+
+def test_stacks_of_the_native_engine_are_wider() -> None:
+    native, torch_ = (stack_width(Shape(13, 200), 455, engine) for engine in ("native", "torch"))
+    assert native > 4 * torch_
+
+
+def test_members_with_long_steps_do_not_wait_for_many_others() -> None:
+    wide, narrow = (stack_width(Shape(16, 100), rows, "native") for rows in (455, 10740))
+    assert wide > narrow == 2
+
+
+def test_widths_are_for_an_engine_that_is_known() -> None:
+    with pytest.raises(ValueError, match="auto"):
+        stack_width(Shape(13, 200), 455, "auto")

@@ -1,0 +1,114 @@
+"""From a configuration to stored records: the same numbers however they are come by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pi3nn import config
+from pi3nn.run.member import members
+from pi3nn.store import Store
+from tests.support.runs import comparable, composed
+from tests.support.runs import run as run_cfg
+
+QUICK = ("dataset=yacht", "method.steps=25", "++sweep={method.hidden: [8, 12]}")
+
+
+def run(folder: Path, *overrides: str) -> tuple[Store, int]:
+    cfg = composed(*QUICK, f"store={folder}", *overrides)
+    _, trained = run_cfg(cfg)
+    return Store(folder), trained
+
+
+def test_members_are_sweep_times_splits_times_seeds() -> None:
+    planned = members(composed(*QUICK, "splits=[1,2]", "seeds=[1,2,3]"))
+    assert len({member.key for member in planned}) == 2 * 2 * 3
+
+
+def test_keys_change_with_what_decides_the_numbers_and_with_nothing_else(tmp_path: Path) -> None:
+    def keys(*overrides: str) -> set[str]:
+        return {member.key for member in members(composed(*QUICK, "seeds=[1]", *overrides))}
+
+    same = keys()
+    for neutral in (f"store={tmp_path}", "workers=1", "levels=[0.5]", "unit=run"):
+        assert keys(neutral) == same
+    for decisive in (
+        "method.l1=0.5",
+        "method.ood=true",
+        "protocol=released",
+        "scaling=full",
+        "holdout=0.1",
+    ):
+        assert not keys(decisive) & same
+    assert not keys("dataset=energy") & same
+
+
+def test_number_of_workers_and_cut_of_stacks_do_not_change_a_bit(tmp_path: Path) -> None:
+    one, _ = run(tmp_path / "one", "seeds=[1,2]", "splits=[1,2]", "workers=1")
+    two, _ = run(tmp_path / "two", "seeds=[1,2]", "splits=[1,2]", "workers=2")
+    alone = tmp_path / "alone"
+    for split in (1, 2):
+        for seed in (1, 2):
+            run(alone, f"seeds=[{seed}]", f"splits=[{split}]", "workers=1")
+    assert comparable(one) == comparable(two) == comparable(Store(alone))
+    for key in one.keys():  # noqa: SIM118 (a store is not a dict)
+        first, second = one.predictions(key), two.predictions(key)
+        assert first.keys() == second.keys()
+        assert all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def test_what_is_stored_is_not_trained_again(tmp_path: Path) -> None:
+    assert run(tmp_path, "seeds=[1]", "splits=[1]")[1] == 2
+    assert run(tmp_path, "seeds=[1]", "splits=[1]")[1] == 0
+    assert run(tmp_path, "seeds=[1,2]", "splits=[1]")[1] == 2
+
+
+def test_a_level_asked_for_later_gives_the_numbers_of_one_asked_for_at_once(tmp_path: Path) -> None:
+    later, _ = run(tmp_path / "later", "seeds=[1]", "splits=[1]", "levels=[0.95]")
+    later, trained = run(tmp_path / "later", "seeds=[1]", "splits=[1]", "levels=[0.5,0.9,0.95]")
+    assert trained == 0
+    once, _ = run(tmp_path / "once", "seeds=[1]", "splits=[1]", "levels=[0.95,0.5,0.9]")
+
+    assert comparable(later) == comparable(once)
+
+
+def test_training_rows_outside_are_exactly_as_many_as_asked(tmp_path: Path) -> None:
+    store, _ = run(tmp_path, "seeds=[1]", "splits=[1]", "levels=[0.5,0.9,0.95,0.99]")
+    for row in store.rows():
+        if row["set"] == "train":
+            outside = 2 * np.ceil(row["n"] * (1 - row["gamma"]) / 2 - 1e-9)
+            assert round((1 - row["picp"]) * row["n"]) == outside
+            assert row["surplus"] == 0
+
+
+def test_a_diverging_member_is_a_record_with_its_reason_and_touches_no_other(
+    tmp_path: Path,
+) -> None:
+    rates = "++sweep={method.learning_rate: [0.01, 1.0e+38]}"
+    overrides = (
+        "dataset=yacht",
+        "method.steps=25",
+        "method.hidden=8",
+        "seeds=[1]",
+        "splits=[1]",
+        rates,
+    )
+    run_cfg(composed(*overrides, f"store={tmp_path / 'both'}", "workers=1"))
+    rows = {row["method.learning_rate"]: row for row in Store(tmp_path / "both").rows()}
+    assert rows[1e38]["status"] == "failed"
+    assert "not finite at step" in rows[1e38]["reason"]
+    single = (*overrides[:-1], "++sweep={}", "method.learning_rate=0.01")
+    run_cfg(composed(*single, f"store={tmp_path / 'one'}", "workers=1"))
+    both = comparable(Store(tmp_path / "both"))
+    healthy = {place: row for place, row in both.items() if row["status"] == "ok"}
+    assert healthy
+    assert healthy == comparable(Store(tmp_path / "one"))
+
+
+@pytest.mark.parametrize("scaling", [scaling.value for scaling in config.Scaling])
+def test_every_scaling_runs_and_widths_are_in_its_units(tmp_path: Path, scaling: str) -> None:
+    store, _ = run(tmp_path, "seeds=[1]", "splits=[1]", f"scaling={scaling}")
+    result = store.result(store.keys()[0])
+    assert (result["scalars"]["y_std"] == 1.0) is (scaling == "none")
