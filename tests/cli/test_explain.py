@@ -77,8 +77,12 @@ def test_a_mistake_beside_an_own_yaml_is_explained(
 
 def test_a_table_and_what_starts_from_it_are_fitted_unless_said_otherwise(my: str) -> None:
     folder = f"--config-dir={my}"
-    assert "experiment=fit" in overrides.as_hydra_wants(["dataset=table", "dataset.path=a/rent.csv"])
-    assert "dataset.name='rent'" in overrides.as_hydra_wants(["dataset=table", "dataset.path=a/rent.csv"])
+    assert "experiment=fit" in overrides.as_hydra_wants(
+        ["dataset=table", "dataset.path=a/rent.csv"]
+    )
+    assert "dataset.name='rent'" in overrides.as_hydra_wants(
+        ["dataset=table", "dataset.path=a/rent.csv"]
+    )
     assert overrides.as_hydra_wants([folder, "dataset=boston"]) == [folder, "dataset=boston"]
     arguments = [folder, "dataset=homes", "experiment=uci"]
     assert overrides.as_hydra_wants(arguments) == arguments
