@@ -43,6 +43,8 @@ def test_a_wheel_runs_from_any_folder_with_its_own_configs_and_data(
     # The sweeper travels along, in a namespace that other plugins share.
     assert (installed / "hydra_plugins" / "pi3nn_stacked_sweeper" / "__init__.py").is_file()
     assert not (installed / "hydra_plugins" / "__init__.py").exists()
+    for template in ("results/templates/run.html", "paper/report/templates/report.html"):
+        assert (installed / "pi3nn" / template).is_file()
     code = "import pi3nn; print(pi3nn.__file__); from pi3nn.cli.pi3nn_run import main; main()"
     arguments = ["dataset=boston", "method=linear", "splits=1", "workers=1"]
     done = subprocess.run(

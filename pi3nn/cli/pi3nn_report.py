@@ -83,7 +83,7 @@ def _store(root: str) -> Store:
 
 
 def _records(options: argparse.Namespace) -> int:
-    from pi3nn.paper import records
+    from pi3nn.results import records
 
     # A filter behind --store is a filter still, unless there is a folder of that name.
     late = [text for text in options.store if "=" in text and not Path(text).is_dir()]
@@ -98,10 +98,10 @@ def _records(options: argparse.Namespace) -> int:
 
 
 def _page(options: argparse.Namespace) -> int:
-    from pi3nn.paper import run_report
+    from pi3nn.results import run_page
 
     output = options.output or options.folder / "report.html"
-    text = run_report.page(options.folder)
+    text = run_page.page(options.folder)
     try:
         atomic.write_text(output, text)
     except OSError as error:

@@ -150,7 +150,7 @@ def _keep_traceback(error: Exception, folder: Path) -> None:
 
 def _load_figures() -> None:
     """matplotlib takes half a second to load, of which nothing is seen while workers train."""
-    from pi3nn.paper import figures  # noqa: F401
+    from pi3nn.results import figures  # noqa: F401
 
 
 def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool = False) -> None:
@@ -158,7 +158,8 @@ def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool 
     from omegaconf import DictConfig
 
     from pi3nn import config
-    from pi3nn.paper import run_report, summary
+    from pi3nn.paper.run_verdicts import beside_paper
+    from pi3nn.results import run_page, summary
     from pi3nn.run import forecast, save
     from pi3nn.run.request import request
 
@@ -174,9 +175,9 @@ def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool 
     if cfg.save_model:
         save.check(asked.members, folder / "model", cfg.force)
     trained = asked.train(options if in_sweep else replace(options, meanwhile=_load_figures))
-    run = summary.Run(asked.keys, levels, asked.unit, trained)
-    summary.write(store, run, folder, in_sweep)
-    run_report.note(folder, store, run, {})
+    run = summary.RunSummary(asked.keys, levels, asked.unit, trained, asked.changed)
+    summary.write(store, run, folder, in_sweep, beside_paper)
+    run_page.note(folder, store, run)
     if cfg.save_model:
         save.save(asked.members, store, levels, folder / "model")
         print(summary.in_words(store, run))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pi3nn.cli.main import run_command
 from pi3nn.errors import SweepError
-from pi3nn.paper import export, shards
-from pi3nn.paper.shards import Shard
+from pi3nn.paper import exports, tasks
+from pi3nn.paper.tasks import Task
 from pi3nn.store import Store
 
 _EPILOG = """\
@@ -36,10 +36,10 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--protocol", choices=shards.PROTOCOLS, default="paper", help="default: paper")
+    add("--protocol", choices=tasks.PROTOCOLS, default="paper", help="default: paper")
     add(
         "--budget",
-        choices=shards.BUDGETS,
+        choices=tasks.BUDGETS,
         default="full",
         help="full: as in the paper (hours) | quick: fewer seeds, smaller grids, fewer rows (minutes)",
     )
@@ -53,37 +53,37 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    folder = options.output or Path(shards.FOLDERS[options.budget])
-    export.check_budget(folder, options.protocol, options.budget)
-    chosen = shards.selected(options.protocol, options.budget, options.only)
-    left = [shard for shard in chosen if not shards.path(folder, shard).is_file()]
+    folder = options.output or Path(tasks.FOLDERS[options.budget])
+    exports.check_budget(folder, options.protocol, options.budget)
+    chosen = tasks.selected(options.protocol, options.budget, options.only)
+    to_do = [task for task in chosen if not exports.path(folder, task).is_file()]
     if options.list:
-        for shard in chosen:
-            note = f"  ({shard.note})" if shard.note else ""
-            print(f"{'    ' if shard in left else 'done'}  {shard.name}{note}")
+        for task in chosen:
+            note = f"  ({task.note})" if task.note else ""
+            print(f"{'    ' if task in to_do else 'done'}  {task.name}{note}")
         return 0
-    where, done = shards.records_folder(folder, options.protocol), len(chosen) - len(left)
+    where, done = exports.records_folder(folder, options.protocol), len(chosen) - len(to_do)
     budget = ", quick" if options.budget == "quick" else ""
     print(f"{len(chosen)} shards of {options.protocol}{budget}: {done} are in {where}", flush=True)
-    if left and not options.plan:
-        export.check_place(where)
-    failed = _train(left, options, folder) if left else []
+    if to_do and not options.plan:
+        exports.check_writable(where)
+    failed = _train(to_do, options, folder) if to_do else []
     return 0 if options.plan else _end(folder, failed)
 
 
-def _train(left: Sequence[Shard], options: argparse.Namespace, folder: Path) -> list[str]:
-    """Show the plan and, unless that is all, run it; returns the names of shards that failed."""
+def _train(to_do: Sequence[Task], options: argparse.Namespace, folder: Path) -> list[str]:
+    """Show the plan and, unless that is all, run it; returns the names of tasks that failed."""
     from pi3nn.run import reproduce  # torch, which takes its time
 
     store = Store(options.store)
-    jobs = [reproduce.prepare(shard) for shard in left]
+    jobs = [reproduce.prepare(task) for task in to_do]
     for line in reproduce.describe(jobs, store, probing=options.budget == "full"):
         print(line, flush=True)
     if options.plan:
         return []
     for number, (job, done) in enumerate(reproduce.run_all(jobs, store, folder), 1):
-        print(f"[{number}/{len(jobs)}] {job.shard.name}: {done or job.failure}", flush=True)
-    return [job.shard.name for job in jobs if job.failure]
+        print(f"[{number}/{len(jobs)}] {job.task.name}: {done or job.failure}", flush=True)
+    return [job.task.name for job in jobs if job.failure]
 
 
 def _end(folder: Path, failed: Sequence[str]) -> int:

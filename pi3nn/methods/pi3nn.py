@@ -65,7 +65,7 @@ class Algorithm:
 
 
 @dataclass
-class Settings(Algorithm, Deviations):
+class Settings(Deviations, Algorithm):  # in this order the keys of the algorithm come first
     """All keys of ``configs/method/pi3nn.yaml``, which says what each means."""
 
 

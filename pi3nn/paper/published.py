@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-# Runs behind one cell of Table 1 (discrepancies 1.1 and 3.1). The printed cells of SQR are over its
-# whole grid (here `sqr_free`: 405 distinct runs, each listed four times); the setting that the text
-# names (`sqr`) has 27.
-RUNS = {"pi3nn": 27, "der": 27, "qd": 243, "piven": 243, "sqr": 27, "sqr_free": 405}
-COLUMN = {"sqr_free": "sqr"}  # method -> its name in the paper's tables, where it is another
+from pi3nn.paper import paper_methods
+
+GAMMA = 0.95  # of all UCI tables (paper, section 4.1)
+
+Place = tuple[str, str, str, str]
+"""Of a printed number: table (table1, mpiw, conf_10d, conf_flight), method, column and statistic."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,13 @@ class Cell:
 
 
 def cell(table: str, method: str, column: str, statistic: str) -> Cell | None:
-    """The cell of `table` (table1, mpiw, conf_10d, conf_flight), or None where it is blank."""
-    return cells().get((table, COLUMN.get(method, method), column, statistic))
+    """The printed number at a `Place`, or None where the paper has a blank."""
+    return cells().get((table, paper_methods.column(method), column, statistic))
 
 
 @functools.cache
-def cells() -> Mapping[tuple[str, str, str, str], Cell]:
-    """All printed numbers, by table, method, column and statistic, in the order of the paper."""
+def cells() -> Mapping[Place, Cell]:
+    """All printed numbers in the order of the paper."""
     with open(Path(__file__).with_name("published.csv"), newline="", encoding="utf-8") as file:
         return {
             (row["table"], row["method"], row["column"], row["statistic"]): Cell(

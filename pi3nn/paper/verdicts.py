@@ -1,21 +1,41 @@
-"""Is our number the printed one? A verdict that knows its sampling error.
+"""Is our number the printed one? The one engine behind every verdict, on the screen and in the report.
 
-With `s` and `n` the standard deviation over, and the number of, runs (or scenarios):
+A verdict knows its sampling error. With `s` and `n` the standard deviation over, and the number of,
+runs (or scenarios), ours and the printed number agree in Table 1 if
 
 - mean:        |ours - printed| <= 0.01  + 2 sqrt(s_ours^2 / n_ours + s_printed^2 / n_printed)
 - std:         |ours - printed| <= 0.005 + 2 sqrt(s_ours^2 / 2(n_ours-1) + s_printed^2 / 2(n_printed-1))
 - best, worst: |ours - printed| <= 0.01  + 2 sqrt(p (1 - p) / rows), `p` the printed coverage of one
   run and `rows` its test rows: an extreme of many runs scatters like one of them.
 
-0.01 (0.005) stands for the rounding of two printed numbers.
+0.01 (0.005) stands for the rounding of two printed numbers. A printed width is that of one split, so
+ours is judged by the scatter of our `n` splits:
+
+- width:       |ours - printed| <= half a unit of the last digit + min(2 s sqrt(1 + 1/n), printed / 4)
+
+if our best coverage agrees with the printed one: widths at different coverages say nothing. Printed
+confidences are those of single runs:
+
+- confidence:  |ours - printed| <= 0.01 + min(2 s sqrt(1 + 1/n), 0.25)
+
+The quarters are there because runs that scatter widely would agree with anything.
+
+A number that differs where the paper contradicts itself or its files (``known.csv``, kind "cannot")
+can't be reproduced; other differences with a known cause keep their verdict and name the cause.
 """
 
 from __future__ import annotations
 
+import csv
+import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from pi3nn.paper.published import RUNS, Cell
+from pi3nn.paper import paper_methods, published
+from pi3nn.paper.published import Cell, Place
+from pi3nn.results.tables import Entry
 
 EQUAL = "equal as printed"
 WITHIN = "within sampling error"
@@ -24,37 +44,232 @@ CANNOT = "can't be reproduced"  # differs, and the paper contradicts itself or i
 NOT_RUN = "not run"
 ALL = (EQUAL, WITHIN, DIFFERS, CANNOT, NOT_RUN)
 
+RULES = (
+    "Mean PICP: ours and printed differ by at most 0.01 + 2 standard errors of both; std 0.005 + 2 "
+    "standard errors; best and worst 0.01 + 2 binomial standard deviations of one test set.",
+    "Width: half a unit of the last printed digit + 2 standard deviations of our splits, but no more "
+    "than a quarter of the printed width, and only where the best coverages agree.",
+    "Confidence (Tables 2 and 3): 0.01 + 2 standard deviations of single runs, as the printed ones "
+    "are, but no more than 0.26, since runs that scatter widely would agree with anything.",
+    "Can't be reproduced: differs, where the paper contradicts itself or the authors' own files; the "
+    "reason stands with the cell.",
+)
+MOST_SCATTER = 0.25  # a quarter of the scale of confidences
+_NO_CAUSE = "no cause known"
+_ONE_RUN = "one run only, whose scatter is not known"
+
 
 @dataclass(frozen=True)
-class Sample:
-    """Our side of a comparison: PICPs over `n` runs or scenarios with `rows` test rows each."""
+class Ours:
+    """Our number and what its verdict needs.
 
-    std: float
-    n: int
-    rows: int
-
-
-def verdict(ours: float, cell: Cell, tolerance: float, use_files: bool = False) -> str:
-    """Compare one number with a printed cell.
-
-    `use_files` takes the authors' files instead of the print where the two disagree: those are the
-    runs that `protocol=released` repeats.
+    Attributes
+    ----------
+    method
+        That of our runs, which may not be the name of the paper's column.
+    tolerance
+        How far it may be from the printed one by chance.
+    basis
+        What it is made of.
+    problem
+        Why the two can't be compared.
+    doubt
+        Why a difference may be chance all the same.
     """
-    if use_files and cell.files is not None:
-        return WITHIN if abs(ours - cell.files) <= tolerance else DIFFERS
+
+    value: float
+    method: str
+    tolerance: float
+    basis: str
+    problem: str = ""
+    doubt: str = ""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One number of ours beside a printed one; ``printed`` is empty where the paper has a blank."""
+
+    protocol: str
+    table: str
+    place: str
+    method: str
+    column: str
+    statistic: str
+    printed: str
+    ours: float | None
+    tolerance: float | None
+    verdict: str
+    reason: str
+    basis: str = ""
+
+    @property
+    def explanation(self) -> str:
+        """The verdict with its reason, for those who see no other column; empty without a reason."""
+        if not self.reason or self.verdict in (EQUAL, WITHIN):
+            return self.reason
+        return f"{self.verdict}; {self.reason}"
+
+
+def judged(protocol: str, place: Place, ours: Ours | str) -> Judged:
+    """The verdict on a number of ours; or on none, and `ours` is the reason."""
+    cell, (table, method, column, statistic) = published.cell(*place), place
+    start = Judged(protocol, table, "", method, column, statistic, "", None, None, "", "")
+    if cell is None:
+        return start if isinstance(ours, str) else replace(start, ours=ours.value, basis=ours.basis)
+    start = replace(start, place=cell.place, printed=cell.printed)
+    if isinstance(ours, str):
+        return replace(start, verdict=NOT_RUN, reason=ours)
+    verdict, reason = verdict_of(ours.value, cell, ours.tolerance), ""
+    cause = _cause(protocol, place, ours.method, cell)
+    if ours.problem or verdict == DIFFERS:
+        verdict, reason = _explained(cause, cell, ours)
+    elif cause and cause.cannot:
+        reason = f"agrees, though {cause.reason}"
+    numbers = replace(start, ours=ours.value, tolerance=ours.tolerance, basis=ours.basis)
+    return replace(numbers, verdict=verdict, reason=reason)
+
+
+def verdict_of(ours: float, cell: Cell, tolerance: float) -> str:
+    """Compare one number with a printed cell, whatever the cause of a difference may be."""
     if round(ours, cell.decimals) == cell.value:
         return EQUAL
     return WITHIN if abs(ours - cell.value) <= tolerance else DIFFERS
 
 
-def tolerance(
-    statistic: str, sample: Sample, method: str, printed: float, printed_std: float
-) -> float:
+# --- known causes --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Cause:
+    cannot: bool
+    reason: str
+
+
+@functools.cache
+def _causes() -> list[dict[str, str]]:
+    """The rows of ``known.csv``.
+
+    Its ``method`` is that of our runs, its ``discrepancy`` an entry of docs/discrepancies.md.
+    """
+    with open(Path(__file__).with_name("known.csv"), newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _cause(protocol: str, place: Place, method: str, cell: Cell) -> _Cause | None:
+    table, _, column, statistic = place
+    values = (protocol, table, method, column, statistic)
+    for row in _causes():
+        patterns = [row[key] for key in ("protocol", "table", "method", "column", "statistic")]
+        if all(p == "*" or v in p.split("|") for p, v in zip(patterns, values, strict=True)):
+            reason = row["reason"].format(files=cell.files)
+            return _Cause(row["kind"] == "cannot", f"{reason} (discrepancies {row['discrepancy']})")
+    return None
+
+
+def _explained(cause: _Cause | None, cell: Cell, ours: Ours) -> tuple[str, str]:
+    """Verdict and reason of a number that differs."""
+    if cause is None:
+        return DIFFERS, ours.problem or ours.doubt or _NO_CAUSE
+    reason = "; ".join(filter(None, [ours.problem, ours.doubt, cause.reason]))
+    if not cause.cannot:
+        return DIFFERS, reason
+    if cell.files is not None:
+        near = abs(ours.value - cell.files) <= ours.tolerance
+        reason += f"; ours is {'within' if near else 'outside'} sampling error of that"
+    return CANNOT, reason
+
+
+# --- ours: a number, or a sentence why there is none ---------------------------------------------
+
+
+def on_uci(entry: Entry | None, protocol: str, place: Place) -> Judged:
+    """The verdict on a cell of Table 1 or of the table of widths."""
+    return judged(protocol, place, _of_entry(entry, protocol, place))
+
+
+def _of_entry(entry: Entry | None, protocol: str, place: Place) -> Ours | str:
+    table, method, _, statistic = place
+    if entry is None:
+        return "no records"
+    if not entry.stats:
+        reasons = entry.records["reason"].dropna()
+        return (
+            f"all {len(entry.records)} members failed: {reasons.iloc[0] if len(reasons) else '?'}"
+        )
+    if table == "mpiw":
+        if entry.method != method:  # SQR's row is of one setting (discrepancies 5.8)
+            return "printed for the setting that the text names, not for SQR's whole grid"
+        return _width(entry, place) if statistic == "mpiw" else _coverage(entry, place)
+    if entry.method == "sqr" and protocol == "released":
+        cell = published.cell(*place)
+        files = f", in the authors' files {cell.files:.3f}" if cell and cell.files else ""
+        return (
+            "printed over SQR's whole grid of 405 runs; only the setting that the text names was run "
+            f"({statistic} {entry.stats[statistic]:.3f}{files})"
+        )
+    return _coverage(entry, place)
+
+
+def _coverage(entry: Entry, place: Place) -> Ours:
+    _, method, column, statistic = place
+    cell, std = published.cell(*place), published.cell("table1", method, column, "std")
+    name = "best" if statistic == "picp" else statistic
+    # The printed std of SQR is that of the whole grid, nothing that the text's setting has.
+    printed_std = entry.stats["std"] if entry.method == "sqr" or std is None else std.value
+    printed = cell.value if cell else entry.stats["best"]
+    allowed = tolerance(name, entry, printed, printed_std)
+    return Ours(entry.stats[name], entry.method, allowed, _basis(entry))
+
+
+def tolerance(statistic: str, entry: Entry, printed: float, printed_std: float) -> float:
     """How far a statistic of Table 1 may be from the printed one by chance; see the module's text."""
-    n = RUNS[method]
+    std, n = entry.stats["std"], paper_methods.method(entry.method).runs
     if statistic == "mean":
-        return 0.01 + 2 * math.sqrt(sample.std**2 / sample.n + printed_std**2 / n)
+        return 0.01 + 2 * math.sqrt(std**2 / len(entry.units) + printed_std**2 / n)
     if statistic == "std":
-        ours = sample.std**2 / (2 * max(sample.n - 1, 1))
+        ours = std**2 / (2 * max(len(entry.units) - 1, 1))
         return 0.005 + 2 * math.sqrt(ours + printed_std**2 / (2 * (n - 1)))
-    return 0.01 + 2 * math.sqrt(printed * (1 - printed) / sample.rows)
+    return 0.01 + 2 * math.sqrt(printed * (1 - printed) / entry.rows)
+
+
+def _width(entry: Entry, place: Place) -> Ours:
+    best = (*place[:3], "picp")
+    coverage, cell, printed = _coverage(entry, best), published.cell(*place), published.cell(*best)
+    widths = entry.widths()
+    scatter = float(widths.std()) if len(widths) > 1 else 0.0
+    allowed = 2 * scatter * math.sqrt(1 + 1 / max(len(widths), 1))
+    if cell:
+        allowed = 0.5 * 10.0**-cell.decimals + min(allowed, cell.value / 4)
+    problem = ""
+    if printed and abs(coverage.value - printed.value) > coverage.tolerance:
+        problem = f"our best coverage is {coverage.value:.3f}, not {printed.printed}"
+    basis = f"at PICP {coverage.value:.3f}; splits: {', '.join(f'{w:.3f}' for w in widths)}"
+    return Ours(entry.stats["width"], entry.method, allowed, basis, problem)
+
+
+def _basis(entry: Entry) -> str:
+    failed = f", {entry.failed} of them failed" if entry.failed else ""
+    what = f"{len(entry.units)} scenarios" if entry.unit == "scenario" else "single runs"
+    return f"{len(entry.records)} members{failed}, {what}, {entry.rows} test rows"
+
+
+def on_confidence(row: Any, protocol: str, place: Place) -> Judged:
+    """The verdict on a cell of Tables 2 and 3.
+
+    `row` has the averages of `pi3nn.paper.ood.averages.averages`, by attribute.
+    """
+    statistic = place[3]
+    scatter, runs = float(row.seeds_std if statistic == "mean" else row.spread_std), int(row.runs)
+    basis = f"{runs} run{'s' if runs > 1 else ''}, {row.n:.0f} rows, level {row.gamma:g}"
+    doubt = _ONE_RUN if runs == 1 else ""
+    if 2 * scatter > MOST_SCATTER:
+        doubt = f"our runs scatter by {scatter:.2g}"
+    value = float(row.confidence_mean if statistic == "mean" else row.confidence_std)
+    allowed = confidence_tolerance(scatter, runs)
+    return judged(protocol, place, Ours(value, row.method, allowed, basis, doubt=doubt))
+
+
+def confidence_tolerance(std: float, runs: int) -> float:
+    """How far ours may be from a printed single run; `std` over our runs, NaN if there is one."""
+    scatter = 0.0 if math.isnan(std) else 2 * std * math.sqrt(1 + 1 / runs)
+    return 0.01 + min(scatter, MOST_SCATTER)

@@ -77,6 +77,6 @@ def _train(
             raise error
         failures.update(dict.fromkeys((member.key for member in portions[number]), error))
 
-    task = functools.partial(one_stack.train, store=store, levels=levels, force=options.force)
+    train = functools.partial(one_stack.train, store=store, levels=levels, force=options.force)
     with ProgressBar([len(stack) for stack in portions], stored, options.quiet) as progress:
-        train_all(portions, task, options, progress, on_failure)
+        train_all(portions, train, options, progress, on_failure)

@@ -1,4 +1,4 @@
-"""The whole paper, shard after shard: `scripts/reproduce_paper` and ``make paper``.
+"""The whole paper, task after task: `scripts/reproduce_paper` and ``make paper``.
 
 What is exported is done; what is stored is exported without training; the rest is trained as any
 ``pi3nn-run`` would do it. It can be stopped at any moment and goes on where it was.
@@ -17,8 +17,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import config
 from pi3nn.errors import UserError, first_line, sentence
-from pi3nn.paper import export
-from pi3nn.paper.shards import Shard
+from pi3nn.paper import exports
+from pi3nn.paper.tasks import Task
 from pi3nn.run import execute, forecast
 from pi3nn.run.member import Member
 from pi3nn.run.request import Request, request
@@ -28,9 +28,9 @@ from pi3nn.store import Store, StoreError
 
 @dataclass
 class TaskRun:
-    """A shard with what it asks for; ``failure`` says why it can't be run."""
+    """A task with what it asks for; ``failure`` says why it can't be run."""
 
-    shard: Shard
+    task: Task
     request: Request | None = None
     failure: str = ""
 
@@ -40,23 +40,23 @@ class TaskRun:
         return self.request
 
 
-def prepare(shard: Shard) -> TaskRun:
-    """Compose the configuration of a shard and find its members; data are loaded for that."""
-    run = TaskRun(shard)
+def prepare(task: Task) -> TaskRun:
+    """Compose the configuration of a task and find its members; data are loaded for that."""
+    run = TaskRun(task)
     try:
-        run.request = request(config.composed(*shard.overrides), shard.overrides)
+        run.request = request(config.composed(*task.overrides), task.overrides)
     except (UserError, HydraException, OmegaConfBaseException) as error:
         run.failure = first_line(error)
     return run
 
 
 def run(job: TaskRun, store: Store, folder: Path) -> str:
-    """Train what is not stored, and export the shard; returns what was done, as a sentence.
+    """Train what is not stored, and export the task; returns what was done, as a sentence.
 
     Raises
     ------
     UserError
-        If a stack of the shard failed, after all others are trained and stored.
+        If a stack of the task failed, after all others are trained and stored.
     """
     failures: execute.Failures = {}
     started = time.monotonic()
@@ -67,7 +67,7 @@ def run(job: TaskRun, store: Store, folder: Path) -> str:
         first = next(iter(failures.values()))
         reason = f"{type(first).__name__}: {first_line(first)}"
         raise UserError(f"{len(failures)} of {len(asked.members)} members failed: {reason}")
-    export.write(folder, job.shard, store, asked.keys, asked.levels)
+    exports.write(folder, job.task, store, asked.keys, asked.levels)
     taken = forecast.readable(time.monotonic() - started)
     return f"{len(asked.members)} members, {trained} trained, exported after {taken}"
 
@@ -81,7 +81,7 @@ def run_all(jobs: Sequence[TaskRun], store: Store, folder: Path) -> Iterator[tup
                 done = run(job, store, folder)
             except StoreError:
                 raise  # nothing that is still to be trained could be kept
-            except Exception as error:  # the other shards have a right to run
+            except Exception as error:  # the other tasks have a right to run
                 job.failure = sentence(error)
         yield job, done
 
@@ -90,7 +90,7 @@ def run_all(jobs: Sequence[TaskRun], store: Store, folder: Path) -> Iterator[tup
 
 
 def describe(jobs: Sequence[TaskRun], store: Store, probing: bool) -> Iterator[str]:
-    """The plan, for the screen: a line per shard, then the whole.
+    """The plan, for the screen: a line per task, then the whole.
 
     Times are those of similar members in the store; with `probing` also from short probes.
     """
@@ -101,7 +101,7 @@ def describe(jobs: Sequence[TaskRun], store: Store, probing: bool) -> Iterator[s
     for job, of_job in zip(good, portions, strict=True):
         seconds = [time for time in itertools.islice(times, len(of_job)) if time is not None]
         to_train, members = sum(map(len, of_job)), len(job.asked.members)
-        line = f"  {job.shard.name:<36} {members:>4} members, {to_train:>4} to train"
+        line = f"  {job.task.name:<36} {members:>4} members, {to_train:>4} to train"
         if of_job and len(seconds) == len(of_job):
             taken = forecast.end(seconds, min(job.asked.options.processes, len(of_job)))
             total += taken
@@ -112,7 +112,7 @@ def describe(jobs: Sequence[TaskRun], store: Store, probing: bool) -> Iterator[s
         yield line
     for job in jobs:
         if job.failure:
-            yield f"  {job.shard.name}: {job.failure}"
+            yield f"  {job.task.name}: {job.failure}"
     yield _in_all(good, portions, total, unknown)
 
 

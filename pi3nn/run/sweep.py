@@ -20,7 +20,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import config
 from pi3nn.errors import SweepError, UserError, sentence
-from pi3nn.paper import aggregate
+from pi3nn.paper import ood
+from pi3nn.paper.run_verdicts import beside_paper
+from pi3nn.results import sweep_table
 from pi3nn.run import execute, forecast, launch
 from pi3nn.run.launch import Launching
 from pi3nn.run.member import Member
@@ -145,12 +147,19 @@ def _finish(jobs: list[SweepJob], hydra: Launching) -> None:
                     raise error  # the next job would meet the same
                 job.failure = sentence(error)
     done = [
-        aggregate.Part(job.swept, job.asked.store, job.asked.keys, job.asked.levels, job.asked.unit)
+        sweep_table.SweptJob(
+            job.swept,
+            job.asked.store,
+            job.asked.keys,
+            job.asked.levels,
+            job.asked.unit,
+            job.asked.changed,
+        )
         for job in jobs
         if not job.failure
     ]
     if done:
-        aggregate.write(done, hydra.folder)
+        sweep_table.write(done, hydra.folder, beside_paper, ood.write)
 
 
 def swept(batch: Sequence[Sequence[str]]) -> list[dict[str, str]]:

@@ -21,7 +21,7 @@ from pi3nn.run.member import Member
 from pi3nn.run.progress import ProgressBar
 from pi3nn.run.stacks import most_workers
 
-Task = Callable[[list[Member], OnProgress], None]
+TrainStack = Callable[[list[Member], OnProgress], None]
 """Trains one stack and stores it."""
 OnFailure = Callable[[int, Exception], None]
 """Called with the number of a stack and why it failed."""
@@ -77,22 +77,22 @@ class TrainingOptions:
 
 def train_all(
     stacks: Sequence[list[Member]],
-    task: Task,
+    train: TrainStack,
     options: TrainingOptions,
     progress: ProgressBar,
     on_failure: OnFailure,
 ) -> None:
-    """Have `task` train every stack, on as many workers as there are stacks and cores for."""
+    """Have `train` train every stack, on as many workers as there are stacks and cores for."""
     workers = min(options.processes, len(stacks))
     if workers == 1:
-        _train_here(stacks, task, options, progress, on_failure)
+        _train_here(stacks, train, options, progress, on_failure)
     else:
-        _train_in_processes(stacks, task, workers, options, progress, on_failure)
+        _train_in_processes(stacks, train, workers, options, progress, on_failure)
 
 
 def _train_here(
     stacks: Sequence[list[Member]],
-    task: Task,
+    train: TrainStack,
     options: TrainingOptions,
     progress: ProgressBar,
     on_failure: OnFailure,
@@ -105,7 +105,7 @@ def _train_here(
 
         options.check_stop()
         try:
-            task(members, report)
+            train(members, report)
         except Exception as error:
             on_failure(number, error)
 
@@ -138,14 +138,14 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _work(number: int, members: list[Member], task: Task) -> None:
+def _work(number: int, members: list[Member], train: TrainStack) -> None:
     def report(share: float, loss: float) -> None:
         if _stopped.is_set():
             raise _StoppedError
         _events.put((number, share, loss))
 
     if not _stopped.is_set():
-        task(members, report)
+        train(members, report)
 
 
 # --- beside the workers --------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def _work(number: int, members: list[Member], task: Task) -> None:
 
 def _train_in_processes(
     stacks: Sequence[list[Member]],
-    task: Task,
+    train: TrainStack,
     workers: int,
     options: TrainingOptions,
     progress: ProgressBar,
@@ -169,7 +169,7 @@ def _train_in_processes(
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until workers ignore it
             try:
                 futures = [
-                    pool.submit(_work, number, members, task)
+                    pool.submit(_work, number, members, train)
                     for number, members in enumerate(stacks)
                 ]
             finally:

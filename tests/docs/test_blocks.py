@@ -15,8 +15,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from pi3nn import config
 from pi3nn.cli import overrides as typed
 from tests.conftest import REPOSITORY
-from tests.docs import slurm
-from tests.docs.blocks import LANGUAGES, PAGES, Block, affordable, blocks, run, write_tables
+from tests.support import slurm
+from tests.support.blocks import LANGUAGES, PAGES, Block, affordable, blocks, run, write_tables
 from tests.support.checkout import copy_of_checkout
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.conftest import REPOSITORY
-from tests.docs.blocks import run
+from tests.support.blocks import run
 
 DOCS = REPOSITORY / "docs"
 

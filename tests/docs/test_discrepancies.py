@@ -25,7 +25,7 @@ def _cited() -> dict[str, str]:
         text = path.read_text(encoding="utf-8")
         for found in re.findall(rf"discrepancies ({_ENTRY}(?: and {_ENTRY})?)", text):
             cited.update((entry, str(path)) for entry in found.split(" and "))
-    with open(ROOT / "pi3nn/paper/report/known.csv", newline="", encoding="utf-8") as file:
+    with open(ROOT / "pi3nn/paper/known.csv", newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             cited.update((entry, "known.csv") for entry in re.findall(_ENTRY, row["discrepancy"]))
     return cited

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPOSITORY
-from tests.docs.blocks import Block, blocks, run, write_tables
+from tests.support.blocks import Block, blocks, run, write_tables
 
 BLOCKS = blocks(REPOSITORY / "docs" / "errors.md")
 PROVOKED = [

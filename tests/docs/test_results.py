@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pi3nn.paper import report, verdicts
+from pi3nn.paper import paper_methods, report, tasks, verdicts
+from pi3nn.paper.report import source
+from pi3nn.paper.run_verdicts import beside_paper
 from tests.conftest import REPOSITORY
 
 RESULTS = REPOSITORY / "results" / "paper"
@@ -39,6 +41,33 @@ def test_the_readme_counts_the_verdicts_of_the_released_runs() -> None:
     ]
     assert len(own) == 9
     assert {cell["verdict"] for cell in own} <= {verdicts.EQUAL, verdicts.WITHIN}
+
+
+@pytest.mark.parametrize("protocol", tasks.PROTOCOLS)
+def test_the_screen_says_of_the_committed_runs_what_the_report_says(protocol: str) -> None:
+    with open(RESULTS / "verdicts.csv", newline="", encoding="utf-8") as file:
+        report = {
+            (row["table"], row["method"], row["column"], row["statistic"]): row
+            for row in csv.DictReader(file)
+            if row["protocol"] == protocol
+        }
+    records = source.read(RESULTS, protocol)
+    compared = 0
+    for (method, dataset), entry in records.uci.items():
+        column = paper_methods.column(method)
+        for name, cell in beside_paper(entry, ()).cells.items():
+            table, statistic = ("mpiw", "mpiw") if name == "width" else ("table1", name)
+            if table == "table1" and records.entry(column, dataset) is not entry:
+                continue  # the report takes SQR's whole grid where it was run
+            if table == "mpiw" and method != column:
+                continue  # and the setting of the text for its widths
+            row = report[table, column, dataset, statistic]
+            assert (cell.text, cell.verdict) == (row["printed"], row["verdict"])
+            assert row["reason"] in cell.explanation
+            compared += 1
+    assert compared == sum(table in ("table1", "mpiw") for table, *_ in report) - sum(
+        key[3] == "picp" for key in report
+    )
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPOSITORY
-from tests.docs.blocks import run
+from tests.support.blocks import run
 from tests.support.checkout import copy_of_checkout
 
 TEMPLATES = REPOSITORY / "docs" / "templates"

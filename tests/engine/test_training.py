@@ -1,7 +1,6 @@
 """What is asked of a training, and how wide stacks are."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -10,22 +9,6 @@ from pi3nn.engine.nets import Shape
 from pi3nn.engine.recipe import Recipe
 from pi3nn.engine.training import stack_width, train
 from tests.support.networks import batch_generators, mse, rows_for, started
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({}, "either steps or epochs"),
-        ({"steps": 1, "epochs": 1}, "either steps or epochs"),
-        ({"steps": 1, "optimiser": "lbfgs"}, "optimiser"),
-        ({"steps": 1, "batching": "bag"}, "batching"),
-        ({"steps": 1, "batch": 0}, "batch must be"),
-        ({"steps": 1, "patience": 0}, "patience"),
-    ],
-)
-def test_senseless_recipes_are_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Recipe(learning_rate=0.1, **wrong)
 
 
 def test_what_does_not_fit_the_stack_is_refused() -> None:

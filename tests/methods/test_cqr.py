@@ -62,9 +62,9 @@ def test_coverage_is_guaranteed_however_little_the_network_has_learned(epochs: i
     fitted = cqr.METHOD.fit(
         Stack(x[:, :20], y[:, :20], list(range(members)), [chosen] * members, gamma)
     )
-    said = {name: values.double().numpy() for name, values in fitted.outputs(x[:, 20:]).items()}
+    outputs = {name: values.double().numpy() for name, values in fitted.outputs(x[:, 20:]).items()}
     target = y[:, 20:].double().numpy()
-    lower, upper = said["lower"], said["upper"]
+    lower, upper = outputs["lower"], outputs["upper"]
     held, tested = slice(calibration), slice(calibration, None)
     offset = conformal.offsets(lower[:, None, held], upper[:, None, held], target[:, held], [gamma])
     inside = (lower - offset <= target) & (target <= upper + offset)

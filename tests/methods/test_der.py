@@ -138,8 +138,8 @@ def test_student_t_intervals_of_a_fit_cover_noisy_data() -> None:
         [settings("der", hidden=30, epochs=200, batch=64, interval="student_t")] * 2, rows=400
     )
     fitted = der.METHOD.fit(members)
-    said = {name: values.double().numpy() for name, values in fitted.outputs(members.x).items()}
-    lower, upper = der.METHOD.bounds(said, {}, {}, [0.9], members.common)
+    outputs = {name: values.double().numpy() for name, values in fitted.outputs(members.x).items()}
+    lower, upper = der.METHOD.bounds(outputs, {}, {}, [0.9], members.common)
     y = members.y.numpy()
     inside = ((lower[:, 0] <= y) & (y <= upper[:, 0])).mean(axis=1)
     assert ((inside > 0.8) & (inside < 0.99)).all(), inside

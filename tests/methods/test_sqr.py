@@ -100,9 +100,9 @@ SHORT = {"hidden": 20, "epochs": 15, "weight_decay": 0.0, "dropout": 0.0}
 def test_one_fit_gives_the_quantiles_of_normal_noise_at_every_level() -> None:
     members = _noise(2, None, **SHORT | {"epochs": 100, "learning_rate": 1e-3})
     fitted = sqr.METHOD.fit(members)
-    said = {name: values.double().numpy() for name, values in fitted.outputs(members.x).items()}
+    outputs = {name: values.double().numpy() for name, values in fitted.outputs(members.x).items()}
     levels = [0.5, 0.8]
-    lower, upper = sqr.METHOD.bounds(said, {}, {}, levels, members.common)
+    lower, upper = sqr.METHOD.bounds(outputs, {}, {}, levels, members.common)
     for k, gamma in enumerate(levels):
         assert np.median(upper[:, k]) == pytest.approx(norm.ppf((1 + gamma) / 2), abs=0.2)
         assert np.median(lower[:, k]) == pytest.approx(norm.ppf((1 - gamma) / 2), abs=0.2)
@@ -111,8 +111,8 @@ def test_one_fit_gives_the_quantiles_of_normal_noise_at_every_level() -> None:
 def test_the_pair_learns_the_two_quantiles_of_its_level() -> None:
     members = _noise(2, 0.8, quantiles="pair", **SHORT)
     fitted = sqr.METHOD.fit(members)
-    said = {name: values.double().numpy() for name, values in fitted.outputs(members.x).items()}
-    lower, upper = sqr.METHOD.bounds(said, {}, {}, [0.8], members.common)
+    outputs = {name: values.double().numpy() for name, values in fitted.outputs(members.x).items()}
+    lower, upper = sqr.METHOD.bounds(outputs, {}, {}, [0.8], members.common)
     assert np.median(upper) == pytest.approx(norm.ppf(0.9), abs=0.2)
     assert np.median(lower) == pytest.approx(norm.ppf(0.1), abs=0.2)
 
@@ -121,9 +121,9 @@ def test_levels_on_the_grid_are_the_network_itself_and_others_lie_close_to_it() 
     chosen = settings("sqr", hidden=20, epochs=20)
     members = stack([chosen] * 2, gamma=None)
     fitted = sqr.METHOD.fit(members)
-    said = {name: values.double().numpy() for name, values in fitted.outputs(members.x).items()}
+    outputs = {name: values.double().numpy() for name, values in fitted.outputs(members.x).items()}
     levels = [0.0, 0.1, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.93, 0.77]
-    lower, upper = sqr.METHOD.bounds(said, {}, {}, levels, chosen)
+    lower, upper = sqr.METHOD.bounds(outputs, {}, {}, levels, chosen)
     for k, gamma in enumerate(levels):
         exact = gamma not in (0.93, 0.77)
         for ours, tau in ((lower, (1 - gamma) / 2), (upper, (1 + gamma) / 2)):

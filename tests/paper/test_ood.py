@@ -16,8 +16,9 @@ import pytest
 from pi3nn.data import flight
 from pi3nn.paper import ood
 from pi3nn.paper.ood import measures
-from pi3nn.paper.ood.measures import Intervals
-from pi3nn.paper.ood.runs import beside_paper
+from pi3nn.paper.ood.averages import Runs, beside_paper
+from pi3nn.results.original_units import Intervals
+from pi3nn.results.sweep_table import SweptJob
 from pi3nn.store import Store
 
 
@@ -55,12 +56,21 @@ def test_growth_is_the_width_at_both_ends_over_the_mean_width_inside() -> None:
     assert found == {"inside": 2, "left": 6, "right": 10, "ratio": 4}
 
 
+def beside(ours: float, scatter: float, runs: int, *changed: str) -> pd.DataFrame:
+    """PI3NN on the OOD rows of the 10D function, where 0.28 ± 0.08 is printed."""
+    row = {"method": "pi3nn", "set": "ood", "gamma": 0.9, "n": 40, "confidence_mean": ours}
+    row |= {"confidence_std": 0.08, "seeds_std": scatter, "spread_std": scatter, "runs": runs}
+    experiment = pd.DataFrame([{"protocol": "paper"}])
+    found = Runs(experiment, lambda _: {}, {"pi3nn": changed})
+    return beside_paper(pd.DataFrame([row]), "conf_10d", found)
+
+
 @pytest.mark.parametrize(
     ("ours", "scatter", "runs", "verdict"),
     [
         (0.284, np.nan, 1, "equal as printed"),
         (0.287, np.nan, 1, "within sampling error"),
-        (0.35, np.nan, 1, "differs, one run only"),
+        (0.35, np.nan, 1, "differs"),
         (0.45, 0.04, 10, "differs"),
         (0.35, 0.04, 10, "within sampling error"),
     ],
@@ -68,21 +78,36 @@ def test_growth_is_the_width_at_both_ends_over_the_mean_width_inside() -> None:
 def test_ours_is_judged_by_the_scatter_of_single_runs(
     ours: float, scatter: float, runs: int, verdict: str
 ) -> None:
-    row = {"method": "pi3nn", "set": "ood", "confidence_mean": ours, "seeds_std": scatter}
-    table = beside_paper(pd.DataFrame([row | {"runs": runs}]), "conf_10d")
+    table = beside(ours, scatter, runs)
     assert table["paper"].item() == "0.28 ± 0.08"
     assert table["verdict"].item() == verdict
+    reason = table["explanation"].item()
+    assert ("200 tanh units" in reason) == (verdict == "differs")
+    assert ("one run only" in reason) == (verdict == "differs" and runs == 1)
 
 
-def test_latex_escapes_what_latex_would_read_otherwise() -> None:
-    text = ood.latex_table(pd.DataFrame({"a_b": ["5 %", "1 ± 2"]}))
-    assert r"a\_b" in text
-    assert r"5 \%" in text
-    assert r"1 $\pm$ 2" in text
+def test_runs_with_other_settings_get_no_verdict() -> None:
+    table = beside(0.284, np.nan, 1, "method.steps")
+    assert table[["paper", "verdict", "explanation"]].to_numpy().tolist() == [
+        ["0.28 ± 0.08", "", ""]
+    ]
+
+
+def test_other_seeds_are_no_other_settings_of_an_experiment_judged_by_single_runs() -> None:
+    class Named:
+        def result(self, key: str) -> dict[str, Any]:
+            return {"member": {"method": key}}
+
+    store: Any = Named()
+    jobs = [
+        SweptJob({"method": "pi3nn"}, store, ["pi3nn"], [0.9], "run", ["seeds"]),
+        SweptJob({"method": "qd"}, store, ["qd"], [0.9], "run", ["method.epochs", "seeds"]),
+    ]
+    assert ood._changed(jobs) == {"pi3nn": [], "qd": ["method.epochs"]}
 
 
 def run(folder: Path, *arguments: str) -> str:
-    start = "from pi3nn.cli.run import main; main()"
+    start = "from pi3nn.cli.pi3nn_run import main; main()"
     command = [sys.executable, "-c", start, *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

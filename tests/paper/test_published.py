@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,11 +21,30 @@ NAMES = {
 }
 
 
-def rows(name: str) -> Iterator[dict[str, str]]:
+def rows(name: str) -> list[dict[str, str]]:
     if not PAPER.is_dir():
         pytest.skip(f"needs the paper's tables as data: {name}")
     with open(PAPER / name, newline="", encoding="utf-8") as file:
-        yield from csv.DictReader(file)
+        return list(csv.DictReader(file))
+
+
+# Methods, data sets or sets of rows, statistics; the table of widths has blanks.
+CELLS = {"table1": 5 * 9 * 4, "conf_10d": 6 * 2 * 2, "conf_flight": 6 * 4 * 2}
+
+
+@pytest.mark.parametrize("table", CELLS)
+def test_tables_without_blanks_have_all_their_cells(table: str) -> None:
+    printed = [place for place in published.cells() if place[0] == table]
+    assert len(printed) == CELLS[table]
+
+
+def test_our_file_has_as_many_cells_as_the_paper_prints() -> None:
+    table1, widths = rows("paper_table1.csv"), rows("paper_table_mpiw.csv")
+    confidences = [row for name in ("10d", "flight") for row in rows(f"paper_conf_{name}.csv")]
+    assert (len(table1), len(widths)) == (180, 45)
+    printed = len(table1) + sum((row["picp"] != "") + (row["mpiw"] != "") for row in widths)
+    printed += sum((r["conf_mean"] != "") + (r["conf_std"] != "") for r in confidences)
+    assert len(published.cells()) == printed
 
 
 def named(text: str) -> str:

@@ -3,104 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pi3nn.cli.report import _guarded
 from pi3nn.paper import published, report
-from pi3nn.paper.ood.reports import Report
-from pi3nn.paper.report import claims, prose, source
+from pi3nn.paper.ood.ood_tables import ExperimentReport
+from pi3nn.paper.report import claims, source
 from pi3nn.paper.report.cells import judged
-from tests.paper.chromium import Chromium
-
-# Mean 0.95, deviations -0.05, -0.01, 0.02 and 0.04, whose squares add up to 0.0046; the nearest to
-# 0.95 is 0.94, the farthest 0.90.
-FOUR = (0.90, 0.94, 0.97, 0.99)
-STD = (0.0046 / 3) ** 0.5
-
-
-def runs(dataset: str, method: str, protocol: str, picps: Any = FOUR, n: int = 51) -> pd.DataFrame:
-    """Single seeds, so that runs are scenarios; the width of a run is 0.2, 0.3, 0.4 and so on."""
-    rows = [
-        {
-            "experiment": "uci", "dataset": dataset, "method": method, "protocol": protocol,
-            "calibrate": "none", "split": 1 + number % 2, "seed": 1, "hidden": 50 + number,
-            "method.hidden": 50 + number, "set": name, "gamma": 0.95, "n": n, "picp": picp,
-            "mpiw": 1.0, "nmpiw": 0.2 + number / 10, "rmse": 0.3, "interval_score": 2.0,
-            "status": "ok", "seconds": 1.5, "key": f"{dataset}{method}{number}", "budget": "full",
-        }
-        for number, picp in enumerate(picps) for name in ("train", "test")
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def ranks(method: str, protocol: str, means: Any, aurocs: Any) -> pd.DataFrame:
-    """Two seeds of the flight experiment; confidence on the training rows and on ranks 1 to 4."""
-    rows = [
-        {
-            "experiment": "flight", "dataset": "flight", "method": method, "protocol": protocol,
-            "calibrate": "none", "split": 1, "seed": seed, "hidden": 100, "set": name,
-            "gamma": 0.95, "n": 2000, "picp": 0.9, "width": 10.0, "score_mean": mean + shift,
-            "score_std": 0.05, "score_auroc": auroc, "score_fpr95": 0.1, "crossed": 0,
-            "distance.taxi_out": 3.0, "status": "ok", "seconds": 2.0, "key": f"flight{method}{seed}",
-            "budget": "full",
-        }
-        for seed, shift in ((1, -0.02), (2, 0.02))
-        for name, mean, auroc in zip(
-            ("train", "rank1", "rank2", "rank3", "rank4"), means, aurocs, strict=True
-        )
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def export(folder: Path, *shards: pd.DataFrame, budget: str = "full") -> Path:
-    """Files as `scripts/reproduce_paper` leaves them."""
-    for records in shards:
-        first = records.iloc[0]
-        place = folder / "records" / str(first["protocol"])
-        place.mkdir(parents=True, exist_ok=True)
-        name = f"{first['experiment']}-{first['dataset']}-{first['method']}"
-        records.assign(budget=budget).to_csv(place / f"{name}.csv.gz", index=False)
-        path = place / "provenance.json"
-        facts = json.loads(path.read_text()) if path.is_file() else {"shards": {}}
-        facts |= {"protocol": str(first["protocol"]), "budget": budget}
-        facts["shards"][name] = {
-            "members": 4, "failed": 0, "seconds": 6.0, "date": "2026-01-01", "commits": ["abc"],
-            "versions": {"torch": "2.0"}, "python": "3.11", "cpu": "a", "cores": 2, "note": "",
-        }  # fmt: skip
-        path.write_text(json.dumps(facts))
-    return folder
-
-
-SQR = (0.951, 0.951, 0.951, 0.951)
-SHARDS = (
-    runs("boston", "pi3nn", "paper"),
-    runs("boston", "qd", "paper", (0.60, 0.60, 0.60, 0.60)),
-    runs("boston", "piven", "paper", (0.83, 0.83, 0.83, 0.83)),
-    runs("boston", "sqr", "paper", SQR),
-    runs("boston", "der", "paper", (0.87, 0.87, 0.87, 0.87)),
-    runs("yacht", "pi3nn", "released", n=31),
-    runs("boston", "sqr", "released", SQR),
-    ranks("pi3nn", "released", (0.9, 0.24, 0.33, 0.72, 0.92), (0.5, 0.99, 0.97, 0.95, 0.5)),
-    ranks("der", "released", (0.95, 1.0, 1.0, 1.0, 1.0), (0.5, 0.4, 0.4, 0.4, 0.5)),
-)
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = export(tmp_path_factory.mktemp("paper"), *SHARDS)
-    report.write(folder)
-    return folder
+from tests.support.paper_records import STD, export, ranks, runs
 
 
 @pytest.fixture(scope="module")
@@ -271,7 +185,7 @@ def test_crossings_that_were_not_measured_are_no_answer(made: Path) -> None:
         numbers = pd.DataFrame(
             {"method": ["pi3nn"], "gamma": [0.9], "ratio": [2.0], "between_levels": [counted]}
         )
-        line = Report(numbers, [], dict)
+        line = ExperimentReport(numbers, [], dict)
         found = dataclasses.replace(source.read(made, "paper"), ood={"cubic1d": line})
         crossing = next(c for c in claims.checked(found) if "never cross" in c.text)
         assert crossing.answer == answer
@@ -315,136 +229,3 @@ def test_a_quick_budget_is_marked_everywhere(tmp_path: Path) -> None:
     assert set(pd.read_csv(tmp_path / "verdicts.csv")["budget"]) == {"quick"}
     for path in (tmp_path / "tables" / "paper").iterdir():
         assert re.search("quick", path.read_text(), re.IGNORECASE), path
-
-
-# --- the page and the command --------------------------------------------------------------------
-
-
-def test_the_page_asks_nothing_of_the_network_and_is_small(made: Path) -> None:
-    page = (made / "report.html").read_text()
-    assert len(page) < 4_000_000
-    assert not re.search(r"https?://", page)
-    assert not re.search(r"<(script|link|iframe)|@import|url\(", page)
-    assert not re.search(r'(src|href)="(?!data:|#)', page)
-    assert page.count("<img") == 5
-
-
-def test_the_page_has_every_part_and_details_on_hover(made: Path) -> None:
-    page = (made / "report.html").read_text()
-    for name in re.findall('href="#([^"]+)"', page):
-        assert f'id="{name}"' in page
-    assert 'title="equal as printed; ours 0.9500, printed 0.95, allowed' in page
-    assert "Coverage hangs on the penalty" in page  # of docs/discrepancies.md
-    assert "5 shards, 20 members, 0 of them failed" in page
-
-
-def test_only_runs_whose_records_are_there_are_counted(tmp_path: Path) -> None:
-    export(tmp_path, runs("boston", "pi3nn", "paper"), runs("wine", "pi3nn", "paper"))
-    (tmp_path / "records" / "paper" / "uci-wine-pi3nn.csv.gz").unlink()
-    assert list(source.read(tmp_path, "paper").provenance["shards"]) == ["uci-boston-pi3nn"]
-
-
-def test_prose_knows_what_the_documents_use() -> None:
-    text = "## A `b`\n\nOne **two `x*y*z`** [three](four.md) a < b\n\n| h |\n|---|\n| \\|z\\| |"
-    assert prose.to_html(text, shift=1) == (
-        "<h3>A <code>b</code></h3>\n<p>One <b>two <code>x*y*z</code></b> three a &lt; b</p>\n"
-        '<div class="wide"><table class="plain"><thead><tr><th>h</th></tr></thead>'
-        "<tbody><tr><td>|z|</td></tr></tbody></table></div>"
-    )
-
-
-def test_the_command_needs_no_torch(tmp_path: Path) -> None:
-    export(tmp_path, runs("boston", "pi3nn", "paper"))
-    code = (
-        f"import sys; from pi3nn.cli.report import _guarded; code = _guarded(['paper', {str(tmp_path)!r}]); "
-        "sys.exit(code or 'torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "report.html" in done.stdout
-
-
-def test_one_protocol_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shards = (runs("boston", "pi3nn", "paper"), runs("boston", "pi3nn", "released"))
-    export(tmp_path, *shards)
-    assert _guarded(["paper", str(tmp_path), "--protocol", "released"]) == 0
-    assert set(pd.read_csv(tmp_path / "verdicts.csv")["protocol"]) == {"released"}
-    assert not (tmp_path / "tables" / "paper").exists()
-    assert "Protocol released" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("exists", [True, False])
-def test_no_records_are_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], exists: bool
-) -> None:
-    folder = tmp_path if exists else tmp_path / "nowhere"
-    assert _guarded(["paper", str(folder)]) == 2
-    said = capsys.readouterr().err
-    assert "there are no records" in said
-    assert "scripts/reproduce_paper" in said
-    assert not any(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("uci-boston-pi3nn.csv.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + 20 * b"\xff"),
-        ("uci-boston-pi3nn.csv.gz", b"no gzip"),
-        ("provenance.json", b"{"),
-    ],
-)
-def test_a_damaged_file_is_one_sentence(
-    name: str, content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    export(tmp_path, runs("boston", "pi3nn", "paper"))
-    (tmp_path / "records" / "paper" / name).write_bytes(content)
-    assert _guarded(["paper", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
-    assert f"{name} can't be read" in said
-    assert "scripts/reproduce_paper makes it again" in said
-    assert {path.name for path in tmp_path.iterdir()} <= {"records", "figures"}
-
-
-# --- with system packages ------------------------------------------------------------------------
-
-
-def needs(command: str, package: str) -> None:
-    if shutil.which(command) is None:
-        pytest.skip(f"needs {command} (Debian: {package}); `make test-slow` installs it as root")
-
-
-@pytest.mark.slow
-def test_latex_compiles_every_table(made: Path, tmp_path: Path) -> None:
-    needs("pdflatex", "texlive-latex-recommended")
-    found = sorted(made.glob("tables/*/*.tex"))
-    assert len(found) == 8
-    for path in found:
-        command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", str(path)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout[-2000:]
-        assert "Output written on" in done.stdout
-        assert "Overfull" not in done.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [1200, 390])
-def test_chromium_shows_the_page_alone(made: Path, tmp_path: Path, width: int) -> None:
-    needs("chromium", "chromium")
-    with Chromium(tmp_path / "profile") as browser:
-        browser.open(made / "report.html", width)
-        assert browser.value("[...document.images].every(image => image.naturalWidth > 0)")
-        assert browser.value("document.images.length") == 5
-        assert browser.value("document.documentElement.scrollWidth") <= width
-        colours = browser.value(
-            "['equal', 'differs'].map(name => getComputedStyle("
-            "document.querySelector('td.' + name)).backgroundColor)"
-        )
-        assert len(set(colours)) == 2
-        shot = tmp_path / f"report-{width}.png"
-        browser.screenshot(shot)
-    assert not browser.seen.console
-    assert not browser.seen.errors
-    asked = [address for address in browser.seen.requests if not address.startswith("data:")]
-    assert asked == [(made / "report.html").resolve().as_uri()]
-    assert shot.stat().st_size > 100_000
-    print(f"the page as Chromium shows it: {os.fspath(shot)}")

@@ -1,13 +1,26 @@
+"""The engine behind every verdict: tolerances, causes, and the special cases of SQR."""
+
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import pandas as pd
 import pytest
 
+from pi3nn.paper import published, verdicts
 from pi3nn.paper.published import Cell
-from pi3nn.paper.verdicts import DIFFERS, EQUAL, WITHIN, Sample, tolerance, verdict
+from pi3nn.paper.run_verdicts import beside_paper
+from pi3nn.paper.verdicts import CANNOT, DIFFERS, EQUAL, NOT_RUN, WITHIN
+from pi3nn.results.tables import Entry
+from tests.support.paper_records import FOUR, STD, runs
 
 CELL = Cell("Table 1", "0.95", True, None)
+
+
+def entry(dataset: str, method: str, protocol: str, picps: Any = FOUR, n: int = 51) -> Entry:
+    records = runs(dataset, method, protocol, picps, n)
+    return Entry.of(records[records["set"] == "test"], "run", 0.95)
 
 
 @pytest.mark.parametrize(
@@ -15,23 +28,107 @@ CELL = Cell("Table 1", "0.95", True, None)
     [(0.9452, EQUAL), (0.9549, EQUAL), (0.93, WITHIN), (0.97, WITHIN), (0.92, DIFFERS)],
 )
 def test_a_number_is_equal_within_or_different(ours: float, expected: str) -> None:
-    assert verdict(ours, CELL, 0.025) == expected
-
-
-def test_released_runs_are_compared_with_the_files_where_the_print_disagrees() -> None:
-    yacht = Cell("Table 1", "0.95", True, 0.927)
-    assert verdict(0.95, yacht, 0.01) == EQUAL
-    assert verdict(0.95, yacht, 0.01, use_files=True) == DIFFERS
-    assert verdict(0.93, yacht, 0.01, use_files=True) == WITHIN
+    assert verdicts.verdict_of(ours, CELL, 0.025) == expected
 
 
 def test_tolerance_of_a_mean_follows_the_stated_rule() -> None:
-    sample = Sample(std=0.03, n=9, rows=51)
-    expected = 0.01 + 2 * math.sqrt(0.03**2 / 9 + 0.02**2 / 27)
-    assert tolerance("mean", sample, "pi3nn", 0.95, 0.02) == pytest.approx(expected)
+    expected = 0.01 + 2 * math.sqrt(STD**2 / 4 + 0.02**2 / 27)
+    boston = entry("boston", "pi3nn", "paper")
+    assert verdicts.tolerance("mean", boston, 0.95, 0.02) == pytest.approx(expected)
 
 
 def test_tolerance_of_an_extreme_is_that_of_one_test_set() -> None:
-    sample = Sample(std=0.03, n=9, rows=51)
     expected = 0.01 + 2 * math.sqrt(0.88 * 0.12 / 51)
-    assert tolerance("worst", sample, "pi3nn", 0.88, 0.02) == pytest.approx(expected)
+    boston = entry("boston", "pi3nn", "paper")
+    assert verdicts.tolerance("worst", boston, 0.88, 0.02) == pytest.approx(expected)
+
+
+def test_a_confidence_may_differ_as_much_as_single_runs_do_up_to_a_quarter() -> None:
+    assert verdicts.confidence_tolerance(math.nan, 1) == 0.01
+    assert verdicts.confidence_tolerance(0.02, 2) == pytest.approx(0.01 + 0.04 * math.sqrt(1.5))
+    assert verdicts.confidence_tolerance(1.0, 2) == 0.26
+
+
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+@pytest.mark.parametrize(("ours", "near"), [((0.926, 0.928), "within"), ((0.80, 0.802), "outside")])
+def test_where_print_and_files_disagree_the_reason_says_which_of_them_ours_is_like(
+    protocol: str, ours: tuple[float, float], near: str
+) -> None:
+    yacht = entry("yacht", "pi3nn", protocol, ours, n=31)
+    cell = published.cell("table1", "pi3nn", "yacht", "mean")
+    assert cell is not None
+    assert (cell.printed, cell.files) == ("0.95", 0.927)
+    judged = verdicts.on_uci(yacht, protocol, ("table1", "pi3nn", "yacht", "mean"))
+    assert judged.verdict == CANNOT
+    assert "the authors' own files give 0.927" in judged.reason
+    assert judged.reason.endswith(f"ours is {near} sampling error of that")
+
+
+def test_a_number_that_agrees_with_the_print_against_the_files_says_so() -> None:
+    yacht = entry("yacht", "pi3nn", "released", (0.94, 0.96), n=31)
+    judged = verdicts.on_uci(yacht, "released", ("table1", "pi3nn", "yacht", "mean"))
+    assert judged.verdict == EQUAL
+    assert judged.reason.startswith("agrees, though the authors' own files give 0.927")
+
+
+# --- SQR: printed over its whole grid, described as one setting ----------------------------------
+
+
+def test_released_cells_of_sqr_are_those_of_its_whole_grid_only() -> None:
+    place = ("table1", "sqr", "boston", "mean")
+    setting = verdicts.on_uci(entry("boston", "sqr", "released", (0.76,) * 4), "released", place)
+    assert setting.verdict == NOT_RUN
+    assert "(mean 0.760, in the authors' files 0.951)" in setting.reason
+    grid = verdicts.on_uci(entry("boston", "sqr_free", "released", (0.76,) * 4), "released", place)
+    assert grid.verdict == EQUAL
+
+
+def test_the_table_of_widths_has_the_setting_of_the_text_only() -> None:
+    place = ("mpiw", "sqr", "boston", "mpiw")
+    assert published.cell(*place)
+    grid = verdicts.on_uci(entry("boston", "sqr_free", "released"), "released", place)
+    assert grid.verdict == NOT_RUN
+    setting = verdicts.on_uci(entry("boston", "sqr", "released"), "released", place)
+    assert setting.verdict != NOT_RUN
+
+
+def test_under_paper_the_setting_of_the_text_cannot_be_the_printed_grid_but_the_grid_can() -> None:
+    place = ("table1", "sqr", "boston", "mean")
+    far = (0.60, 0.62)
+    assert verdicts.on_uci(entry("boston", "sqr", "paper", far), "paper", place).verdict == CANNOT
+    grid = verdicts.on_uci(entry("boston", "sqr_free", "paper", far), "paper", place)
+    assert (grid.verdict, grid.reason) == (DIFFERS, "no cause known")
+
+
+# --- on the screen -------------------------------------------------------------------------------
+
+
+def test_the_screen_has_verdict_and_reason_of_the_engine_for_every_printed_statistic() -> None:
+    yacht = entry("yacht", "pi3nn", "released", n=31)
+    shown = beside_paper(yacht, ())
+    assert list(shown.cells) == ["mean", "std", "best", "worst", "width"]
+    for name, cell in shown.cells.items():
+        table, statistic = ("mpiw", "mpiw") if name == "width" else ("table1", name)
+        judged = verdicts.on_uci(yacht, "released", (table, "pi3nn", "yacht", statistic))
+        assert (cell.text, cell.verdict) == (judged.printed, judged.verdict)
+        assert judged.reason in cell.explanation
+
+
+def test_other_settings_get_no_verdict() -> None:
+    shown = beside_paper(entry("boston", "pi3nn", "paper"), ["method.steps", "seeds"])
+    assert shown.changed == ["method.steps", "seeds"]
+    assert {cell.text for cell in shown.cells.values()} >= {"0.95"}
+    assert not any(cell.verdict or cell.explanation for cell in shown.cells.values())
+
+
+@pytest.mark.parametrize("method", ["linear", "my_method"])
+def test_of_a_method_that_is_not_in_the_paper_nothing_is_printed(method: str) -> None:
+    assert not beside_paper(entry("boston", method, "paper"), ()).cells
+
+
+def test_of_another_level_or_experiment_nothing_is_printed() -> None:
+    boston = entry("boston", "pi3nn", "paper")
+    other = Entry.of(boston.records, "run", 0.9)
+    assert not beside_paper(other, ()).cells
+    own = Entry.of(pd.DataFrame(boston.records).assign(experiment="fit"), "run", 0.95)
+    assert not beside_paper(own, ()).cells

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from pi3nn.paper import records
+from pi3nn.results import records
 from pi3nn.store import Store
 from tests.conftest import REPOSITORY
 from tests.support.runs import comparable
@@ -40,7 +40,7 @@ import json, os, sys
 import hydra, matplotlib, pandas, torch
 from pi3nn.cli import pi3nn_run
 from pi3nn.run import execute, forecast, launch, one_stack, sweep
-from pi3nn.paper import aggregate, figures, sensitivity, summary
+from pi3nn.results import figures, sensitivity, summary, sweep_table
 
 train = one_stack.train
 def noted(members, on_progress, store, levels, force):

@@ -1,32 +1,33 @@
 """The experiments out of distribution: one table and one figure over all methods.
 
-`measures` says what is measured of a member, `frame` brings it from the store into one table, `runs`
-averages, `reports` has one function per experiment that makes its tables, `figures` draws.
+`measures` says what is measured of a member, `frame` brings it from the store into one table,
+`averages` averages, `ood_tables` has one function per experiment that makes its tables,
+`ood_figures` draws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
-
 from pi3nn import atomic
-from pi3nn.paper import summary, tables
-from pi3nn.paper.ood.reports import REPORTS, Section
-from pi3nn.paper.ood.runs import Runs
-from pi3nn.store import Store
+from pi3nn.paper.ood.averages import Runs
+from pi3nn.paper.ood.ood_tables import REPORTS, Section
+from pi3nn.results import comparison, latex, tables
+from pi3nn.results.sweep_table import SweptJob
 
 
-def write(store: Store, keys: Sequence[str], levels: Sequence[float], folder: Path) -> bool:
+def write(jobs: Sequence[SweptJob], folder: Path) -> bool:
     """Print the tables of an experiment; write them as CSV, Markdown and LaTeX, and its figures.
 
-    Returns False, and does nothing, if the members are of no experiment that is reported here, or
-    if none of them could be trained.
+    Returns False, and does nothing, if the jobs are of no experiment that is reported here, or if
+    none of their members could be trained.
     """
+    store, keys = jobs[0].store, [key for job in jobs for key in job.keys]
     if store.result(keys[0])["member"]["experiment"] not in REPORTS:
         return False
-    runs = Runs.read(store, keys, levels)
+    runs = replace(Runs.read(store, keys, jobs[0].levels), changed=_changed(jobs))
     if runs.trained.empty:
         return False
     report = REPORTS[runs.first.experiment](runs)
@@ -34,10 +35,10 @@ def write(store: Store, keys: Sequence[str], levels: Sequence[float], folder: Pa
     folder.mkdir(parents=True, exist_ok=True)
     tables.write(report.numbers, folder / "table.csv")
     atomic.write_text(folder / "table.md", text + "\n")
-    latex = "\n\n".join(latex_table(section.table) for section in report.sections)
-    atomic.write_text(folder / "table.tex", latex + "\n")
+    for_latex = "\n\n".join(latex.table(section.table) for section in report.sections)
+    atomic.write_text(folder / "table.tex", for_latex + "\n")
     print(text, flush=True)
-    from pi3nn.paper import figures  # half a second: not before the table is on the screen
+    from pi3nn.results import figures  # half a second: not before the table is on the screen
 
     drawn = report.figures()
     for name, figure in drawn.items():
@@ -45,6 +46,20 @@ def write(store: Store, keys: Sequence[str], levels: Sequence[float], folder: Pa
     names = ", ".join(f"{name}.png" for name in drawn)
     print(f"\ntable.csv, table.md, table.tex, {names} are in {folder}; members in {store.root}")
     return True
+
+
+def _changed(jobs: Sequence[SweptJob]) -> dict[str, list[str]]:
+    """By method, the keys that differ from the experiment's own.
+
+    Other seeds are no other settings here: verdicts are by the scatter of single runs, which more
+    seeds tell better.
+    """
+    return {
+        str(job.store.result(job.keys[0])["member"]["method"]): [
+            key for key in job.changed if key != "seeds"
+        ]
+        for job in jobs
+    }
 
 
 def _lines(runs: Runs, sections: Sequence[Section]) -> Iterator[str]:
@@ -55,34 +70,9 @@ def _lines(runs: Runs, sections: Sequence[Section]) -> Iterator[str]:
     for failure in members[members["status"] != "ok"].itertuples():
         yield f"{failure.method}, seed {failure.seed} failed: {failure.reason}."
     for section in sections:
-        yield ""
-        yield f"## {section.title}"
-        yield ""
-        yield from summary.markdown(section.table)
+        yield from ["", f"## {section.title}", ""]
+        yield from tables.markdown(section.table)
+        if section.explanations:
+            yield from ["", *comparison.listed(section.explanations)]
         for note in section.notes:
-            yield ""
-            yield note
-
-
-def latex_table(table: pd.DataFrame) -> str:
-    """A ``tabular`` with the rules of booktabs."""
-    rows = [[tex(str(cell)) for cell in row] for row in [list(table.columns), *table.to_numpy()]]
-    head, *body = (" & ".join(row) + r" \\" for row in rows)
-    begin = rf"\begin{{tabular}}{{{'l' * len(table.columns)}}}"
-    return "\n".join(
-        [begin, r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
-    )
-
-
-def tex(text: str) -> str:
-    """Plain text for LaTeX."""
-    for plain, escaped in (
-        ("±", r"$\pm$"),
-        ("†", r"$\dagger$"),
-        ("%", r"\%"),
-        ("_", r"\_"),
-        ("&", r"\&"),
-        ("|", r"$|$"),
-    ):
-        text = text.replace(plain, escaped)
-    return text
+            yield from ["", note]

@@ -1,6 +1,6 @@
 """From the store to what reports are made of: one flat table, and what figures show of one member.
 
-The table has one row per member, level and set; `pi3nn.paper.shards` says what its columns mean. All
+The table has one row per member, level and set; `pi3nn.paper.exports` says what its columns mean. All
 that a report says follows from it, so a report can be made where the store is not.
 """
 
@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pi3nn.paper.ood.measures import Intervals, between_levels, flows, growth, intervals, measure
-from pi3nn.paper.records import COLUMNS, of_members, rounded
-from pi3nn.paper.tables import each, swept_columns
+from pi3nn.paper.ood.measures import between_levels, flows, growth, measure
+from pi3nn.results.original_units import Intervals, intervals
+from pi3nn.results.records import COLUMNS, of_members, rounded
+from pi3nn.results.tables import each, swept_columns
 from pi3nn.store import Arrays, Store
 
 MEASURED = [
@@ -29,11 +30,11 @@ def measured(store: Store, keys: Sequence[str], levels: Sequence[float]) -> pd.D
     records = of_members(store, keys, levels)
     extra = {
         (key, gamma, name): values
-        for key, gamma, found in _of_all(store, records)
-        for name, values in found.items()
+        for key, gamma, sets in _of_all(store, records)
+        for name, values in sets.items()
     }
-    places = zip(records["key"], records["gamma"], records["set"], strict=True)
-    beyond = pd.DataFrame([extra.get(place, {}) for place in places], index=records.index)
+    rows = zip(records["key"], records["gamma"], records["set"], strict=True)
+    beyond = pd.DataFrame([extra.get(row, {}) for row in rows], index=records.index)
     columns = [*COLUMNS, *swept_columns(records)]
     return rounded(records.reindex(columns=columns).join(beyond))
 
@@ -47,34 +48,34 @@ def _of_all(store: Store, records: pd.DataFrame) -> Iterator[tuple[str, float, E
     for _, group in trained.astype(dict.fromkeys(same, str)).groupby(
         same, sort=False, dropna=False
     ):
-        found: dict[float, tuple[Any, dict[str, Intervals]]] = {
+        by_level: dict[float, tuple[Any, dict[str, Intervals]]] = {
             row.gamma: (row, intervals(store, row.key, row.gamma)) for row in each(group)
         }
-        for gamma, (row, sets) in found.items():
+        for gamma, (row, sets) in by_level.items():
             extra = _of_member(row, sets, store)
-            if gamma == levels[-1] and len(found) == len(levels) > 1:
+            if gamma == levels[-1] and len(by_level) == len(levels) > 1:
                 for name in sets:
-                    crossings = between_levels([found[level][1][name] for level in levels])
+                    crossings = between_levels([by_level[level][1][name] for level in levels])
                     extra[name]["between_levels"] = crossings
             yield row.key, gamma, extra
 
 
 def _of_member(row: Any, sets: dict[str, Intervals], store: Store) -> Extra:
-    own: Extra = {}
+    extra: Extra = {}
     if row.experiment == "cubic1d":
-        own = {"line": growth(sets["line"])}
+        extra = {"line": growth(sets["line"])}
     elif row.experiment == "cubic10d":
-        own = measure(sets, "test", clip=True)
+        extra = measure(sets, "test", clip=True)
     elif row.experiment == "flight":
         # The released scores have no lower end: crossed bounds count as what they are.
-        own = measure(sets, "rank4", clip=row.protocol != "released")
+        extra = measure(sets, "rank4", clip=row.protocol != "released")
         for name, far in store.result(row.key)["distances"].items():
-            own[name] |= {f"distance.{feature}": value for feature, value in far.items()}
+            extra[name] |= {f"distance.{feature}": value for feature, value in far.items()}
     elif row.experiment == "streamflow":
-        own = flows(sets)
+        extra = flows(sets)
     return {
-        name: {"width": float(found.width.mean()), **own.get(name, {})}
-        for name, found in sets.items()
+        name: {"width": float(of_set.width.mean()), **extra.get(name, {})}
+        for name, of_set in sets.items()
     }
 
 

@@ -4,64 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pi3nn import metrics
-from pi3nn.store import Store
-
-Array = NDArray[np.float64]
-
-TITLES = {
-    "pi3nn": "PI3NN (with OOD)",
-    "pi3nn_no_ood": "PI3NN (no OOD)",
-    "pi3nn_fixed": "PI3NN (with OOD), fixed targets",
-    "pi3nn_no_ood_fixed": "PI3NN (no OOD), fixed targets",
-    "qd": "QD",
-    "piven": "PIVEN",
-    "sqr": "SQR",
-    "der": "DER",
-}
+from pi3nn.results.original_units import Intervals
 
 HIGHEST = 0.1  # share of the test days that counts as their highest flows
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """The intervals of one member at one level on one set, in original units, each ``(N,)``."""
-
-    y: Array
-    point: Array
-    lower: Array
-    upper: Array
-    index: NDArray[Any] | None
-
-    @property
-    def width(self) -> Array:
-        return self.upper - self.lower
-
-
-def intervals(store: Store, key: str, gamma: float) -> dict[str, Intervals]:
-    """Of every set of a member."""
-    arrays, scalars = store.predictions(key), store.result(key)["scalars"]
-
-    def original(name: str) -> Array:
-        values = arrays[name].astype(np.float64)
-        return np.asarray(values * scalars["y_std"] + scalars["y_mean"])
-
-    return {
-        name: Intervals(
-            original(f"{name}/y"),
-            original(f"{name}/point"),
-            original(f"{name}/lower@{gamma}"),
-            original(f"{name}/upper@{gamma}"),
-            arrays.get(f"{name}/index"),
-        )
-        for name in dict.fromkeys(name.partition("/")[0] for name in arrays)
-    }
 
 
 def measure(sets: dict[str, Intervals], inside: str, clip: bool) -> dict[str, dict[str, float]]:
@@ -71,13 +20,13 @@ def measure(sets: dict[str, Intervals], inside: str, clip: bool) -> dict[str, di
     """
     mean_width = sets["train"].width.mean()
     measured = {}
-    for name, found in sets.items():
-        score = metrics.confidence_score(found.width, mean_width, clip)
+    for name, intervals in sets.items():
+        score = metrics.confidence_score(intervals.width, mean_width, clip)
         measured[name] = {
             "score_mean": float(score.mean()),
             "score_std": float(score.std()),
-            "score_auroc": float(metrics.auroc(sets[inside].width, found.width)),
-            "score_fpr95": float(metrics.fpr95(sets[inside].width, found.width)),
+            "score_auroc": float(metrics.auroc(sets[inside].width, intervals.width)),
+            "score_fpr95": float(metrics.fpr95(sets[inside].width, intervals.width)),
         }
     return measured
 
@@ -109,10 +58,10 @@ def flows(sets: dict[str, Intervals]) -> dict[str, dict[str, float]]:
     return measured
 
 
-def between_levels(found: Sequence[Intervals]) -> int:
-    """Rows where an interval sticks out of one of a higher level; `found` from low to high."""
-    outside = np.zeros(len(found[0].y), dtype=bool)
-    for low, high in itertools.pairwise(found):
+def between_levels(levels: Sequence[Intervals]) -> int:
+    """Rows where an interval sticks out of one of a higher level; `levels` from low to high."""
+    outside = np.zeros(len(levels[0].y), dtype=bool)
+    for low, high in itertools.pairwise(levels):
         # Bounds are kept in single precision: the last digit is no crossing.
         slack = 1e-5 * np.abs(high.width)
         outside |= (low.lower < high.lower - slack) | (low.upper > high.upper + slack)

@@ -1,7 +1,7 @@
 """The paper, cell by cell: tables, figures, verdicts and one page, from exported records alone.
 
 `source` reads the records, `cells` gives every printed number its verdict, `grids` and `render` make
-the tables, `claims` says what of the paper holds, `figures` draws, `page` puts all on one page.
+the tables, `claims` says what of the paper holds, `uci_figures` draws, `page` puts all on one page.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import pandas as pd
 
 from pi3nn import atomic
 from pi3nn.errors import UserError
-from pi3nn.paper import shards, summary, tables, verdicts
+from pi3nn.paper import exports, verdicts
 from pi3nn.paper.report import cells, claims, grids, page, render, source
-from pi3nn.paper.report.page import Part
-from pi3nn.paper.shards import PROTOCOLS
+from pi3nn.paper.report.page import Chapter
+from pi3nn.paper.tasks import PROTOCOLS
+from pi3nn.results import tables
 
 __all__ = ["PROTOCOLS", "write"]
 
@@ -36,24 +37,24 @@ def write(folder: Path, protocols: Sequence[str] = PROTOCOLS) -> Path:
     UserError
         When there are no records of any of the protocols.
     """
-    there = [
-        name for name in protocols if any(shards.records_folder(folder, name).glob("*.csv.gz"))
+    exported = [
+        name for name in protocols if any(exports.records_folder(folder, name).glob("*.csv.gz"))
     ]
-    if not there:
+    if not exported:
         raise UserError(
             f"there are no records of protocol {' or '.join(protocols)} in {folder / 'records'}: "
             "run scripts/reproduce_paper first, or give the folder that has them"
         )
     try:
-        with _drawn(folder, there):
-            parts = [_part(folder, name) for name in there]
+        with _drawn(folder, exported):
+            chapters = [_chapter(folder, name) for name in exported]
         # All that may be wrong with the records has been found by now.
-        text = page.document(folder, parts)
-        for part in parts:
-            _write_tables(folder, part)
-        whole = pd.concat([_verdicts(part) for part in parts])
-        tables.write(whole, folder / "verdicts.csv")
-        atomic.write_text(folder / "summary.md", in_words(parts))
+        text = page.document(folder, chapters)
+        for chapter in chapters:
+            _write_tables(folder, chapter)
+        verdicts_of_all = pd.concat([_verdicts(chapter) for chapter in chapters])
+        tables.write(verdicts_of_all, folder / "verdicts.csv")
+        atomic.write_text(folder / "summary.md", in_words(chapters))
         path = folder / "report.html"
         atomic.write_text(path, text)
     except OSError as error:
@@ -64,35 +65,35 @@ def write(folder: Path, protocols: Sequence[str] = PROTOCOLS) -> Path:
 @contextlib.contextmanager
 def _drawn(folder: Path, protocols: Sequence[str]) -> Iterator[None]:
     """Draw the figures meanwhile, each protocol in a process of its own: they take longest."""
-    from pi3nn.paper.report import figures
+    from pi3nn.paper.report import uci_figures
 
     # Forked, they need not import everything again; they end before garbage matters, and to look
     # for it takes a fifth of their time.
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(len(protocols), context, initializer=gc.disable) as pool:
-        drawing = [pool.submit(figures.write, folder, name) for name in protocols]
+        drawing = [pool.submit(uci_figures.write, folder, name) for name in protocols]
         yield
         for done in drawing:
             done.result()
 
 
-def in_words(parts: Sequence[Part]) -> str:
+def in_words(chapters: Sequence[Chapter]) -> str:
     """The summary as Markdown: counts of verdicts, the paper's claims, and the rules."""
     lines = ["# The paper, cell by cell"]
-    for part in parts:
-        lines += ["", f"## Protocol {part.source.protocol}"]
-        if part.source.quick:
+    for chapter in chapters:
+        lines += ["", f"## Protocol {chapter.source.protocol}"]
+        if chapter.source.quick:
             lines += ["", f"**{grids.QUICK}**"]
-        lines += ["", *summary.markdown(part.counts), "", *summary.markdown(_answers(part))]
+        lines += ["", *tables.markdown(chapter.counts), "", *tables.markdown(_answers(chapter))]
     lines += ["", "## Rules"]
-    for rule in (claims.RULE, *cells.RULES):
+    for rule in (claims.RULE, *verdicts.RULES):
         lines += ["", f"- {rule}"]
     return "\n".join(lines) + "\n"
 
 
-def _part(folder: Path, protocol: str) -> Part:
-    found = source.read(folder, protocol)
-    judged = cells.judged(found)
+def _chapter(folder: Path, protocol: str) -> Chapter:
+    records = source.read(folder, protocol)
+    judged = cells.judged(records)
     counted = Counter((cell.table, cell.verdict) for cell in judged if cell.printed)
     counts = pd.DataFrame(
         [
@@ -103,22 +104,24 @@ def _part(folder: Path, protocol: str) -> Part:
     )
     total = {"table": "all"} | {name: int(counts[name].sum()) for name in verdicts.ALL}
     counts = pd.concat([counts, pd.DataFrame([total])], ignore_index=True)
-    return Part(found, judged, grids.arranged(found, judged), counts, claims.checked(found))
+    return Chapter(
+        records, judged, grids.arranged(records, judged), counts, claims.checked(records)
+    )
 
 
-def _answers(part: Part) -> pd.DataFrame:
-    rows = [(c.text, c.place, c.answer, c.numbers) for c in part.claims]
+def _answers(chapter: Chapter) -> pd.DataFrame:
+    rows = [(c.text, c.place, c.answer, c.numbers) for c in chapter.claims]
     return pd.DataFrame(rows, columns=["the paper's claim", "where", "holds", "our numbers"])
 
 
-def _verdicts(part: Part) -> pd.DataFrame:
-    return cells.frame(part.cells, "quick" if part.source.quick else "full")
+def _verdicts(chapter: Chapter) -> pd.DataFrame:
+    return cells.frame(chapter.cells, "quick" if chapter.source.quick else "full")
 
 
-def _write_tables(folder: Path, part: Part) -> None:
-    place = folder / "tables" / part.source.protocol
-    place.mkdir(parents=True, exist_ok=True)
-    for grid in part.grids:
-        atomic.write_text(place / f"{grid.name}.csv", render.csv(grid))
-        atomic.write_text(place / f"{grid.name}.md", render.markdown(grid))
-        atomic.write_text(place / f"{grid.name}.tex", render.latex(grid))
+def _write_tables(folder: Path, chapter: Chapter) -> None:
+    written = folder / "tables" / chapter.source.protocol
+    written.mkdir(parents=True, exist_ok=True)
+    for grid in chapter.grids:
+        atomic.write_text(written / f"{grid.name}.csv", render.to_csv(grid))
+        atomic.write_text(written / f"{grid.name}.md", render.to_markdown(grid))
+        atomic.write_text(written / f"{grid.name}.tex", render.to_latex(grid))

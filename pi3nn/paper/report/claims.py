@@ -13,18 +13,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from pi3nn.paper import tables
+from pi3nn.paper.paper_methods import BASELINES, INTERVAL_METHODS, UCI, title
+from pi3nn.paper.published import GAMMA
 from pi3nn.paper.report.grids import band
-from pi3nn.paper.report.source import (
-    GAMMA,
-    INTERVAL_METHODS,
-    METHODS,
-    SETS,
-    SHIFTED,
-    TITLES,
-    Entry,
-    Source,
-)
+from pi3nn.paper.report.source import SETS, SHIFTED, Source
+from pi3nn.results import tables
+from pi3nn.results.tables import Entry
 
 FOUND, MISSED = 0.9, 0.7
 _NONE = "No data set has all five methods."
@@ -56,7 +50,7 @@ def checked(source: Source) -> list[Claim]:
         _width(source),
         _sensitivity(source),
         _one_dimension(source),
-        *(_found(source, *experiment) for experiment in _EXPERIMENTS),
+        *(_identifies(source, *experiment) for experiment in _EXPERIMENTS),
         *(_baselines(source, *experiment) for experiment in _EXPERIMENTS),
         _crossing(source),
     ]
@@ -64,21 +58,20 @@ def checked(source: Source) -> list[Claim]:
 
 # --- UCI -----------------------------------------------------------------------------------------
 
-Column = dict[str, Entry]
+ByMethod = dict[str, Entry]
 
 
 def _complete(
     source: Source, entry: Callable[[str, str], Entry | None] | None = None
-) -> dict[str, Column]:
+) -> dict[str, ByMethod]:
     """Data sets with results of all methods; `entry` by method and data set, default: of Table 1."""
     entry = entry or source.entry
-    found: dict[str, Column] = {}
+    complete: dict[str, ByMethod] = {}
     for dataset in SETS:
-        there = {method: entry(method, dataset) for method in METHODS}
-        column = {method: own for method, own in there.items() if own and own.stats}
-        if len(column) == len(METHODS):
-            found[dataset] = column
-    return found
+        column = {m: e for m in UCI if (e := entry(m, dataset)) and e.stats}
+        if len(column) == len(UCI):
+            complete[dataset] = column
+    return complete
 
 
 def _answer(count: int, sets: int, claimed: int = 9) -> str:
@@ -88,18 +81,18 @@ def _answer(count: int, sets: int, claimed: int = 9) -> str:
     return answer if sets == 9 else f"{answer}, so far"
 
 
-def _missing(found: Mapping[str, object]) -> str:
-    left = [name for name in SETS if name not in found]
-    if not left or not found:
+def _missing(counted: Mapping[str, object]) -> str:
+    missing = [name for name in SETS if name not in counted]
+    if not missing or not counted:
         return ""
-    return f" Not counted, since not all methods were run there: {', '.join(left)}."
+    return f" Not counted, since not all methods were run there: {', '.join(missing)}."
 
 
-def _whose_sqr(source: Source, found: Mapping[str, object]) -> str:
+def _whose_sqr(source: Source, counted: Mapping[str, object]) -> str:
     """Which runs stand behind SQR's numbers, where they are not the setting of the text everywhere."""
-    entries = {name: source.entry("sqr", name) for name in found}
+    entries = {name: source.entry("sqr", name) for name in counted}
     grid = [name for name, entry in entries.items() if entry and entry.method != "sqr"]
-    rest = [name for name in found if name not in grid]
+    rest = [name for name in counted if name not in grid]
     if not grid:
         return ""
     also = f", the setting that the text names on {', '.join(rest)}" if rest else ""
@@ -117,7 +110,7 @@ def _winners(
 
 
 def _others(winners: Mapping[str, str]) -> str:
-    lost = [f"{TITLES[m]} on {d}" for d, m in winners.items() if m != "pi3nn"]
+    lost = [f"{title(m)} on {d}" for d, m in winners.items() if m != "pi3nn"]
     return f"; else {', '.join(lost)}" if lost else ""
 
 
@@ -125,21 +118,21 @@ def _averages(source: Source, score: Callable[[Entry], float], methods: tuple[st
     """The mean score of each method over the complete sets."""
     columns = _complete(source).values()
     means = {m: sum(score(column[m]) for column in columns) / len(columns) for m in methods}
-    return ", ".join(f"{TITLES[m]} {value:.3f}" for m, value in means.items())
+    return ", ".join(f"{title(m)} {value:.3f}" for m, value in means.items())
 
 
 def _mean(source: Source) -> Claim:
     def distance(entry: Entry) -> float:
         return abs(entry.stats["mean"] - GAMMA)
 
-    winners = _winners(source, distance, METHODS)
+    winners = _winners(source, distance, UCI)
     count, sets = list(winners.values()).count("pi3nn"), len(winners)
     numbers = _NONE
     if sets:
         right = [d for d, column in _complete(source).items() if _right(column["pi3nn"])]
         numbers = (
             f"PI3NN's is closest on {count} of {sets} sets{_others(winners)}. Mean distance from 0.95: "
-            f"{_averages(source, distance, METHODS)}. On {len(right)} sets PI3NN's mean can't be told "
+            f"{_averages(source, distance, UCI)}. On {len(right)} sets PI3NN's mean can't be told "
             "from 0.95 by the test rows there are."
         )
     text = "PI3NN has the best mean coverage, closest to 0.95, on all nine sets"
@@ -209,19 +202,19 @@ def _spread(entry: Entry, keys: list[str]) -> float:
 
 
 def _sensitivity(source: Source) -> Claim:
-    def whole(entry: Entry) -> float:
+    def all_settings(entry: Entry) -> float:
         return _spread(entry, tables.swept_columns(entry.records))
 
     def width_only(entry: Entry) -> float:
         return _spread(entry, ["hidden"])
 
-    winners = _winners(source, whole, INTERVAL_METHODS)
+    winners = _winners(source, all_settings, INTERVAL_METHODS)
     count, sets = list(winners.values()).count("pi3nn"), len(winners)
     numbers = _NONE
     if sets:
         numbers = (
             "Largest minus smallest mean coverage over the settings of a method, averaged over sets: "
-            f"{_averages(source, whole, INTERVAL_METHODS)}; PI3NN's is smallest on {count} of {sets}"
+            f"{_averages(source, all_settings, INTERVAL_METHODS)}; PI3NN's is smallest on {count} of {sets}"
             f"{_others(winners)}. QD's and PIVEN's grids, and SQR's where it is whole, have two more "
             "hyper-parameters; over the number of hidden units alone: "
             f"{_averages(source, width_only, INTERVAL_METHODS)}. The penalty, on which PI3NN's "
@@ -243,10 +236,9 @@ _EXPERIMENTS = (
     ("flight", "section 4.3, Table 3", "flight delays"),
     ("streamflow", "appendix D.4, Figure 4", "streamflow"),
 )
-_BASELINES = ("qd", "piven", "sqr", "der")
 
 
-def _told(values: list[float]) -> str:
+def _listed(values: list[float]) -> str:
     return " / ".join(f"{value:.2f}" for value in values)
 
 
@@ -261,36 +253,36 @@ def _confidences(source: Source, experiment: str) -> str:
         return ""
     numbers = source.ood[experiment].numbers
     numbers = numbers[numbers["gamma"] == numbers["gamma"].min()]
-    own = numbers[numbers["method"] == "pi3nn"].set_index("set")["confidence_mean"]
-    shown = ", ".join(f"{name} {own[name]:.2f}" for name in ("train", *sets))
+    means = numbers[numbers["method"] == "pi3nn"].set_index("set")["confidence_mean"]
+    shown = ", ".join(f"{name} {means[name]:.2f}" for name in ("train", *sets))
     return f" Confidence: {shown}."
 
 
-def _found(source: Source, experiment: str, place: str, name: str) -> Claim:
-    found = source.aurocs(experiment)
+def _identifies(source: Source, experiment: str, place: str, name: str) -> Claim:
+    aurocs = source.aurocs(experiment)
     text = f"PI3NN with its OOD initialisation identifies OOD rows: {name}"
-    if "pi3nn" not in found:
+    if "pi3nn" not in aurocs:
         return Claim(place, text, "not run", "No records of PI3NN.")
-    mean = _mean_of(found["pi3nn"])
+    mean = _mean_of(aurocs["pi3nn"])
     answer = "yes" if mean >= FOUND else "partly" if mean >= MISSED else "no"
-    numbers = f"AUROC {_told(found['pi3nn'])}"
-    if "pi3nn_no_ood" in found:
-        numbers += f"; without the initialisation {_told(found['pi3nn_no_ood'])}"
+    numbers = f"AUROC {_listed(aurocs['pi3nn'])}"
+    if "pi3nn_no_ood" in aurocs:
+        numbers += f"; without the initialisation {_listed(aurocs['pi3nn_no_ood'])}"
     return Claim(place, text, answer, numbers + "." + _confidences(source, experiment))
 
 
 def _baselines(source: Source, experiment: str, place: str, name: str) -> Claim:
-    found = {m: v for m, v in source.aurocs(experiment).items() if m in _BASELINES}
+    aurocs = {m: v for m, v in source.aurocs(experiment).items() if m in BASELINES}
     text = f"the other methods fail to identify OOD rows: {name}"
-    if not found:
+    if not aurocs:
         return Claim(place, text, "not run", "No records of QD, PIVEN, SQR or DER.")
-    failed = [method for method, values in found.items() if _mean_of(values) < MISSED]
-    answer = "yes" if len(failed) == len(found) else "partly" if failed else "no"
-    numbers = ", ".join(f"{TITLES[m]} {_told(found[m])}" for m in _BASELINES if m in found)
-    left = [TITLES[method] for method in _BASELINES if method not in found]
-    missing = f" Not run: {', '.join(left)}." if left else ""
+    failed = [method for method, values in aurocs.items() if _mean_of(values) < MISSED]
+    answer = "yes" if len(failed) == len(aurocs) else "partly" if failed else "no"
+    numbers = ", ".join(f"{title(m)} {_listed(aurocs[m])}" for m in BASELINES if m in aurocs)
+    missing = [title(method) for method in BASELINES if method not in aurocs]
+    not_run = f" Not run: {', '.join(missing)}." if missing else ""
     return Claim(
-        place, text, f"{answer}, so far" if left else answer, f"AUROC: {numbers}.{missing}"
+        place, text, f"{answer}, so far" if missing else answer, f"AUROC: {numbers}.{not_run}"
     )
 
 
@@ -303,16 +295,16 @@ def _one_dimension(source: Source) -> Claim:
     numbers = _line(source)
     place = "section 3.4, Figure 1"
     text = "with the OOD initialisation PI3NN's intervals grow beyond the training rows, without they don't"
-    own = {}
+    ratios = {}
     if not numbers.empty:
         lowest = numbers[numbers["gamma"] == numbers["gamma"].min()]
-        own = dict(zip(lowest["method"], lowest["ratio"], strict=True))
-    if not {"pi3nn", "pi3nn_no_ood"} <= own.keys():
+        ratios = dict(zip(lowest["method"], lowest["ratio"], strict=True))
+    if not {"pi3nn", "pi3nn_no_ood"} <= ratios.keys():
         return Claim(place, text, "not run", "No records of both variants of PI3NN.")
-    on, off = own["pi3nn"], own["pi3nn_no_ood"]
+    on, off = ratios["pi3nn"], ratios["pi3nn_no_ood"]
     answer = "yes" if on >= 2 > off else "partly" if on > off else "no"
-    told = f"Width at x = -7 and 7 over the width inside: {on:.1f} with, {off:.1f} without (2 is the border)."
-    return Claim(place, text, answer, told)
+    widths = f"Width at x = -7 and 7 over the width inside: {on:.1f} with, {off:.1f} without (2 is the border)."
+    return Claim(place, text, answer, widths)
 
 
 def _crossing(source: Source) -> Claim:
@@ -323,6 +315,6 @@ def _crossing(source: Source) -> Claim:
         counts = numbers.groupby("method")["between_levels"].max().dropna()
     if "pi3nn" not in counts:
         return Claim(place, text, "not run", "No records of PI3NN at several levels.")
-    told = ", ".join(f"{TITLES[m]} {counts[m]:g}" for m in METHODS if m in counts)
+    crossings = ", ".join(f"{title(m)} {counts[m]:g}" for m in UCI if m in counts)
     answer = "yes" if counts["pi3nn"] == 0 else "no"
-    return Claim(place, text, answer, f"Crossings on 561 places of the 1D function: {told}.")
+    return Claim(place, text, answer, f"Crossings on 561 places of the 1D function: {crossings}.")

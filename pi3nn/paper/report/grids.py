@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from pi3nn import metrics
-from pi3nn.paper.ood.measures import TITLES as OOD_TITLES
-from pi3nn.paper.report.cells import Judged
-from pi3nn.paper.report.source import GAMMA, INTERVAL_METHODS, METHODS, SETS, TITLES, Source
-from pi3nn.paper.shards import SIX
+from pi3nn.paper import paper_methods
+from pi3nn.paper.paper_methods import INTERVAL_METHODS, OUT_OF_DISTRIBUTION, UCI
+from pi3nn.paper.published import GAMMA
+from pi3nn.paper.report.source import SETS, Source
+from pi3nn.paper.verdicts import Judged
 
-Place = tuple[str, str, str]  # method, column, statistic
+Position = tuple[str, str, str]  # in a table: method, column, statistic
 
 QUICK = (
     "QUICK BUDGET: fewer seeds, smaller grids, large data sets subsampled. These are not the runs "
@@ -21,7 +23,7 @@ QUICK = (
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """One table of the paper: its name in files, and what stands where."""
 
     name: str
@@ -35,26 +37,26 @@ class Layout:
 
 _RANKS = {f"rank{n}": f"rank {n}" for n in (1, 2, 3, 4)}
 LAYOUTS = (
-    Layout(
+    TableLayout(
         "table1", "table1", "Table 1: coverage (PICP) of 95 % intervals on test rows",
-        METHODS, dict(zip(SETS, SETS, strict=True)), ("mean", "std", "best", "worst"),
+        UCI, dict(zip(SETS, SETS, strict=True)), ("mean", "std", "best", "worst"),
         "Best, at two decimals: nearest to 0.95; std: smallest of the four interval methods, as in "
         "the paper.",
     ),
-    Layout(
+    TableLayout(
         "mpiw", "mpiw", "MPIW table: width over the range of the target, at the best coverage",
-        METHODS, dict(zip(SETS, SETS, strict=True)), ("picp", "mpiw"),
+        UCI, dict(zip(SETS, SETS, strict=True)), ("picp", "mpiw"),
         "Best: the smallest width among the methods whose best coverage is nearest to 0.95 at two "
         "decimals.",
     ),
-    Layout(
+    TableLayout(
         "table2", "conf_10d", "Table 2: confidence score, 10D cubic function",
-        SIX, {"train": "train", "ood": "OOD"}, ("mean", "std"),
+        OUT_OF_DISTRIBUTION, {"train": "train", "ood": "OOD"}, ("mean", "std"),
         "Best: the method whose width tells OOD rows best from the others (AUROC).",
     ),
-    Layout(
+    TableLayout(
         "table3", "conf_flight", "Table 3: confidence score, flight delays (trained on rank 4)",
-        SIX, _RANKS, ("mean", "std"),
+        OUT_OF_DISTRIBUTION, _RANKS, ("mean", "std"),
         "Best: the method whose width tells ranks 1 to 3 best from rank 4 (mean AUROC).",
     ),
 )  # fmt: skip
@@ -67,6 +69,10 @@ class Box:
     cell: Judged
     shaded: bool
     marked: bool
+
+    @property
+    def ours(self) -> str:
+        return "" if self.cell.ours is None else f"{self.cell.ours:.3f}"
 
 
 @dataclass(frozen=True)
@@ -87,25 +93,30 @@ class Grid:
     notes: list[str]
     quick: bool
 
+    @property
+    def by_method(self) -> list[list[Row]]:
+        """The rows of each method."""
+        return [list(rows) for _, rows in groupby(self.rows, key=lambda row: row.method)]
+
 
 def arranged(source: Source, cells: Sequence[Judged]) -> list[Grid]:
     """All four tables of one protocol."""
     return [_grid(source, layout, cells) for layout in LAYOUTS]
 
 
-def _grid(source: Source, layout: Layout, cells: Sequence[Judged]) -> Grid:
-    own = {(c.method, c.column, c.statistic): c for c in cells if c.table == layout.table}
-    ours = {place: cell.ours for place, cell in own.items() if cell.ours is not None}
+def _grid(source: Source, layout: TableLayout, cells: Sequence[Judged]) -> Grid:
+    judged = {(c.method, c.column, c.statistic): c for c in cells if c.table == layout.table}
+    ours = {at: cell.ours for at, cell in judged.items() if cell.ours is not None}
     shaded = _shaded(source, layout, ours)
-    titles = TITLES if layout.methods is METHODS else OOD_TITLES
+    title = paper_methods.title if layout.methods is UCI else paper_methods.ood_title
     rows = [
         Row(
-            titles[method],
+            title(method),
             statistic,
             [
-                Box(own[place], place in shaded, layout.name == "table1" and _marked(source, place, ours))
+                Box(judged[at], at in shaded, layout.name == "table1" and _marked(source, at, ours))
                 for column in layout.columns
-                for place in [(method, column, statistic)]
+                for at in [(method, column, statistic)]
             ],
         )
         for method in layout.methods
@@ -135,35 +146,35 @@ def band(rows: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _marked(source: Source, place: Place, ours: Mapping[Place, float]) -> bool:
-    method, column, statistic = place
+def _marked(source: Source, at: Position, ours: Mapping[Position, float]) -> bool:
+    method, column, statistic = at
     entry = source.entry(method, column)
-    if statistic == "std" or place not in ours or entry is None:
+    if statistic == "std" or at not in ours or entry is None:
         return False
     low, high = band(entry.rows * (entry.splits if statistic == "mean" else 1))
-    return low <= ours[place] <= high
+    return low <= ours[at] <= high
 
 
 # --- which cells are shaded ----------------------------------------------------------------------
 
 
-def _nearest(values: Mapping[Place, float]) -> set[Place]:
+def _nearest(values: Mapping[Position, float]) -> set[Position]:
     """Those nearest to 0.95 at two decimals."""
-    distance = {place: round(abs(round(value, 2) - GAMMA), 3) for place, value in values.items()}
-    return {place for place, d in distance.items() if d == min(distance.values())}
+    distance = {at: round(abs(round(value, 2) - GAMMA), 3) for at, value in values.items()}
+    return {at for at, d in distance.items() if d == min(distance.values())}
 
 
-def _smallest(values: Mapping[Place, float], decimals: int) -> set[Place]:
-    rounded = {place: round(value, decimals) for place, value in values.items()}
-    return {place for place, value in rounded.items() if value == min(rounded.values())}
+def _smallest(values: Mapping[Position, float], decimals: int) -> set[Position]:
+    rounded = {at: round(value, decimals) for at, value in values.items()}
+    return {at for at, value in rounded.items() if value == min(rounded.values())}
 
 
-def _of(ours: Mapping[Place, float], column: str, statistic: str) -> dict[Place, float]:
-    return {place: value for place, value in ours.items() if place[1:] == (column, statistic)}
+def _of(ours: Mapping[Position, float], column: str, statistic: str) -> dict[Position, float]:
+    return {at: value for at, value in ours.items() if at[1:] == (column, statistic)}
 
 
-def _table1_shaded(ours: Mapping[Place, float]) -> set[Place]:
-    shaded: set[Place] = set()
+def _table1_shaded(ours: Mapping[Position, float]) -> set[Position]:
+    shaded: set[Position] = set()
     for column in SETS:
         for statistic in ("mean", "best", "worst"):
             shaded |= _nearest(_of(ours, column, statistic))
@@ -172,24 +183,24 @@ def _table1_shaded(ours: Mapping[Place, float]) -> set[Place]:
     return shaded
 
 
-def _mpiw_shaded(ours: Mapping[Place, float]) -> set[Place]:
-    shaded: set[Place] = set()
+def _mpiw_shaded(ours: Mapping[Position, float]) -> set[Position]:
+    shaded: set[Position] = set()
     for column in SETS:
-        comparable = {place[0] for place in _nearest(_of(ours, column, "picp"))}
+        comparable = {at[0] for at in _nearest(_of(ours, column, "picp"))}
         widths = {p: v for p, v in _of(ours, column, "mpiw").items() if p[0] in comparable}
         shaded |= _smallest(widths, 2)
     return shaded
 
 
 def _detector_shaded(
-    aurocs: Mapping[str, Sequence[float]], ours: Mapping[Place, float]
-) -> set[Place]:
+    aurocs: Mapping[str, Sequence[float]], ours: Mapping[Position, float]
+) -> set[Position]:
     means = {method: sum(values) / len(values) for method, values in aurocs.items()}
     best = {method for method, mean in means.items() if mean == max(means.values())}
-    return {place for place in ours if place[0] in best}
+    return {at for at in ours if at[0] in best}
 
 
-def _shaded(source: Source, layout: Layout, ours: Mapping[Place, float]) -> set[Place]:
+def _shaded(source: Source, layout: TableLayout, ours: Mapping[Position, float]) -> set[Position]:
     if layout.name == "table1":
         return _table1_shaded(ours)
     if layout.name == "mpiw":

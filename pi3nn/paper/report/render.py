@@ -1,16 +1,12 @@
-"""A grid as CSV, Markdown, LaTeX and HTML."""
+"""A grid as CSV, Markdown and LaTeX, and what its HTML says."""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterator
-from itertools import groupby
-
 import pandas as pd
 
-from pi3nn.paper import summary, verdicts
-from pi3nn.paper.ood import tex
+from pi3nn.paper import verdicts
 from pi3nn.paper.report.grids import Box, Grid
+from pi3nn.results import latex, tables
 
 SYMBOLS = {
     verdicts.EQUAL: "=",
@@ -39,11 +35,7 @@ CLASSES = {
 }
 
 
-def _ours(box: Box) -> str:
-    return "" if box.cell.ours is None else f"{box.cell.ours:.3f}"
-
-
-def csv(grid: Grid) -> str:
+def to_csv(grid: Grid) -> str:
     """One line per cell."""
     rows = [
         {
@@ -60,19 +52,19 @@ def csv(grid: Grid) -> str:
 # --- Markdown ------------------------------------------------------------------------------------
 
 
-def markdown(grid: Grid) -> str:
+def to_markdown(grid: Grid) -> str:
     table = pd.DataFrame(
         [[row.method, row.statistic, *map(_md_box, row.boxes)] for row in grid.rows],
         columns=["", "ours (printed)", *grid.columns],
     )
-    lines = [f"# {grid.title}", "", *summary.markdown(table)]
+    lines = [f"# {grid.title}", "", *tables.markdown(table)]
     for note in [f"Ours, and (printed). Bold: best. Verdicts: {LEGEND}.", *grid.notes]:
         lines += ["", note]
     return "\n".join(lines) + "\n"
 
 
 def _md_box(box: Box) -> str:
-    ours = _ours(box) + ("†" if box.marked else "")
+    ours = box.ours + ("†" if box.marked else "")
     if box.shaded:
         ours = f"**{ours}**"
     printed = f"({box.cell.printed})" if box.cell.printed else ""
@@ -95,69 +87,38 @@ _PREAMBLE = r"""\documentclass{article}
 """
 
 
-def latex(grid: Grid) -> str:
+def to_latex(grid: Grid) -> str:
     """A document of its own; the ``tabular`` in it can be taken elsewhere with its preamble."""
-    head = " & ".join(["", "", *map(tex, grid.columns)]) + r" \\"
-    body = []
-    for method, rows in groupby(grid.rows, key=lambda row: row.method):
-        body.append(r"\midrule")
-        for number, row in enumerate(rows):
-            cells = [tex(method) if number == 0 else "", row.statistic, *map(_tex_box, row.boxes)]
-            body.append(" & ".join(cells) + r" \\")
-    tabular = "\n".join(
+    cells = [
         [
-            rf"\begin{{tabular}}{{ll{'l' * len(grid.columns)}}}",
-            *(r"\toprule", head, *body, r"\bottomrule"),
-            r"\end{tabular}",
+            [
+                latex.text(row.method) if row is rows[0] else "",
+                row.statistic,
+                *map(_tex_box, row.boxes),
+            ]
+            for row in rows
         ]
-    )
+        for rows in grid.by_method
+    ]
+    tabular = latex.tabular(["", "", *map(latex.text, grid.columns)], cells)
     symbols = ", ".join(f"{_TEX_SYMBOLS[name]} {name}" for name in verdicts.ALL)
-    notes = [f"Ours, and (printed). Grey: best. Verdicts: {symbols}.", *map(tex, grid.notes)]
+    notes = [f"Ours, and (printed). Grey: best. Verdicts: {symbols}.", *map(latex.text, grid.notes)]
     # A wide table is shrunk to the page, a narrow one stays as it is.
     return (
-        f"{_PREAMBLE}\\textbf{{{tex(grid.title)}}}\n\n\\medskip\n"
+        f"{_PREAMBLE}\\textbf{{{latex.text(grid.title)}}}\n\n\\medskip\n"
         f"\\resizebox{{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}}{{!}}{{%\n{tabular}}}\n"
         "\\end{center}\n\\footnotesize\n" + "\n\n".join(notes) + "\n\\end{document}\n"
     )
 
 
 def _tex_box(box: Box) -> str:
-    ours = _ours(box) + (r"$^\dagger$" if box.marked else "")
+    ours = box.ours + (r"$^\dagger$" if box.marked else "")
     printed = rf"{{\scriptsize({box.cell.printed})}}" if box.cell.printed else ""
     text = " ".join(filter(None, [ours, printed, _TEX_SYMBOLS[box.cell.verdict]]))
     return (r"\cellcolor{best} " if box.shaded else "") + text
 
 
-# --- HTML ----------------------------------------------------------------------------------------
-
-
-def to_html(grid: Grid) -> str:
-    """A table that scrolls on its own where the page is narrow; details are in the cells' titles."""
-    return f'<div class="wide"><table class="grid">{"".join(_html_rows(grid))}</table></div>'
-
-
-def _html_rows(grid: Grid) -> Iterator[str]:
-    yield f"<caption>{html.escape(grid.title)}</caption><thead><tr><th></th><th></th>"
-    yield "".join(f'<th scope="col">{html.escape(name)}</th>' for name in grid.columns)
-    yield "</tr></thead>"
-    for method, group in groupby(grid.rows, key=lambda row: row.method):
-        rows = list(group)
-        yield "<tbody>"
-        for number, row in enumerate(rows):
-            yield "<tr>"
-            if number == 0:
-                yield f'<th scope="rowgroup" rowspan="{len(rows)}">{html.escape(method)}</th>'
-            yield f'<th scope="row">{row.statistic}</th>{"".join(map(_html_box, row.boxes))}</tr>'
-        yield "</tbody>\n"
-
-
-def _html_box(box: Box) -> str:
-    classes = CLASSES[box.cell.verdict] + (" best" if box.shaded else "")
-    ours = _ours(box) or ("–" if box.cell.printed else "")
-    dagger = "<sup>†</sup>" if box.marked else ""
-    printed = f"<small>{box.cell.printed}</small>" if box.cell.printed else ""
-    title = html.escape(details(box), quote=True)
-    return f'<td class="{classes}" title="{title}">{ours}{dagger}{printed}</td>'
+# --- HTML: templates/grid.html -------------------------------------------------------------------
 
 
 def details(box: Box) -> str:
@@ -165,10 +126,10 @@ def details(box: Box) -> str:
     cell = box.cell
     parts = [cell.verdict]
     if cell.ours is not None:
-        told = f"ours {cell.ours:.4f}"
+        numbers = f"ours {cell.ours:.4f}"
         if cell.printed and cell.tolerance is not None:
-            told += f", printed {cell.printed}, allowed {cell.tolerance:.4f}"
-        parts += [told, cell.basis]
+            numbers += f", printed {cell.printed}, allowed {cell.tolerance:.4f}"
+        parts += [numbers, cell.basis]
     elif cell.printed:
         parts.append(f"printed {cell.printed}")
     return "; ".join(filter(None, [*parts, cell.reason]))

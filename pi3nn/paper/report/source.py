@@ -11,56 +11,18 @@ import pandas as pd
 import yaml
 
 from pi3nn import paths
-from pi3nn.paper import shards, tables
-from pi3nn.paper.ood.reports import Report
+from pi3nn.paper import exports
+from pi3nn.paper.ood.ood_tables import ExperimentReport
+from pi3nn.paper.published import GAMMA
+from pi3nn.results.tables import Entry
 
-METHODS = ("pi3nn", "qd", "piven", "sqr", "der")
-INTERVAL_METHODS = METHODS[:-1]  # the paper does not count DER among them
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
-GAMMA = 0.95  # of all UCI tables (paper, section 4.1)
 # The sets out of distribution; streamflow has one number for all test days.
 SHIFTED: dict[str, tuple[str, ...]] = {
     "cubic10d": ("ood",),
     "flight": ("rank1", "rank2", "rank3"),
     "streamflow": (),
 }
-TITLES = {"pi3nn": "PI3NN", "qd": "QD", "piven": "PIVEN", "sqr": "SQR", "der": "DER"}
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What one method did on one data set.
-
-    ``units`` has one row per run or scenario, whatever the protocol averages over; ``stats`` are
-    those of `pi3nn.paper.tables.statistics`, empty if every member failed.
-    """
-
-    method: str
-    records: pd.DataFrame
-    units: pd.DataFrame
-    stats: Mapping[str, float]
-
-    @property
-    def rows(self) -> int:
-        """Test rows of one split."""
-        return int(self.records["n"].iloc[0])
-
-    @property
-    def splits(self) -> int:
-        return int(self.records["split"].nunique())
-
-    @property
-    def failed(self) -> int:
-        return int((self.records["status"] != "ok").sum())
-
-    def widths(self) -> pd.Series:
-        """The width at the best coverage in each split, as the printed widths are."""
-        own = {
-            split: tables.statistics(part, GAMMA)["width"]
-            for split, part in self.units.groupby("split")
-            if part["picp"].notna().any()
-        }
-        return pd.Series(own, dtype=float)
 
 
 @dataclass(frozen=True)
@@ -70,7 +32,7 @@ class Source:
     protocol: str
     unit: str
     uci: Mapping[tuple[str, str], Entry]
-    ood: Mapping[str, Report]
+    ood: Mapping[str, ExperimentReport]
     provenance: Mapping[str, Any]
 
     @property
@@ -78,7 +40,7 @@ class Source:
         return bool(self.provenance.get("budget", "full") != "full")
 
     def entry(self, method: str, dataset: str) -> Entry | None:
-        """The entry behind a cell of Table 1; SQR's whole grid where it was run (see published)."""
+        """The entry behind a cell of Table 1; SQR's whole grid where it was run (see paper_methods)."""
         free = self.uci.get((f"{method}_free", dataset))
         return free or self.uci.get((method, dataset))
 
@@ -93,7 +55,7 @@ class Source:
         numbers = report.numbers[report.numbers["gamma"] == report.numbers["gamma"].min()]
         if SHIFTED[experiment]:
             numbers = numbers[numbers["set"].isin(SHIFTED[experiment])].sort_values("set")
-        return {str(method): list(own["auroc"]) for method, own in numbers.groupby("method")}
+        return {str(method): list(rows["auroc"]) for method, rows in numbers.groupby("method")}
 
 
 def read(folder: Path, protocol: str) -> Source:
@@ -101,18 +63,19 @@ def read(folder: Path, protocol: str) -> Source:
     return Source(
         protocol,
         unit(protocol),
-        entries(shards.uci_records(folder, protocol), unit(protocol)),
-        shards.ood_reports(folder, protocol),
+        entries(exports.uci_records(folder, protocol), unit(protocol)),
+        exports.ood_reports(folder, protocol),
         _origin(folder, protocol),
     )
 
 
 def _origin(folder: Path, protocol: str) -> dict[str, Any]:
-    """The provenance, of shards whose table is there: a shard is noted before its table is written."""
-    found, place = shards.provenance(folder, protocol), shards.records_folder(folder, protocol)
-    noted = found.get("shards", {})
-    there = {name: noted[name] for name in noted if (place / f"{name}.csv.gz").is_file()}
-    return {**found, "shards": there} if found else {}
+    """The provenance, of tasks whose table is there: a task is noted before its table is written."""
+    provenance = exports.provenance(folder, protocol)
+    records = exports.records_folder(folder, protocol)
+    noted = provenance.get("shards", {})
+    exported = {name: noted[name] for name in noted if (records / f"{name}.csv.gz").is_file()}
+    return {**provenance, "shards": exported} if provenance else {}
 
 
 def unit(protocol: str) -> str:
@@ -123,12 +86,10 @@ def unit(protocol: str) -> str:
 
 def entries(records: pd.DataFrame, unit: str) -> dict[tuple[str, str], Entry]:
     """Records on test rows by method and data set."""
-    found: dict[tuple[str, str], Entry] = {}
     if records.empty:
-        return found
+        return {}
     judged = records[(records["set"] == "test") & (records["gamma"] == GAMMA)]
-    for (method, dataset), own in judged.groupby(["method", "dataset"], sort=False):
-        units = tables.scenarios(own) if unit == "scenario" else own
-        stats = tables.statistics(units, GAMMA) if units["picp"].notna().any() else {}
-        found[str(method), str(dataset)] = Entry(str(method), own, units, stats)
-    return found
+    return {
+        (str(method), str(dataset)): Entry.of(rows, unit, GAMMA)
+        for (method, dataset), rows in judged.groupby(["method", "dataset"], sort=False)
+    }

@@ -185,13 +185,36 @@ def test_networks_that_are_not_covered_go_to_torch(caplog: pytest.LogCaptureFixt
         assert kernel(shape=Shape(3, 5, layers=2)) is None
         assert native.kernel_for(SHAPE, torch.float32, "meta", "auto") is None
         assert native.kernel_for(SHAPE, torch.float16, "cpu", "auto") is None
-    said = " ".join(record.message for record in caplog.records)
-    assert "2" in said
-    assert "meta" in said
-    assert "float16" in said
+    messages = " ".join(record.message for record in caplog.records)
+    assert "2" in messages
+    assert "meta" in messages
+    assert "float16" in messages
 
 
 def test_engines_are_three() -> None:
     assert kernel("torch") is None
     with pytest.raises(UserError, match="auto, native, torch"):
         kernel("fast")
+
+
+def test_who_computes_is_known_without_a_network(
+    tmp_path: Path,
+) -> None:
+    assert native.engine_for(SHAPE, "cpu", "torch") == "torch"
+    assert native.engine_for(Shape(3, 5, layers=2), "cpu", "auto") == "torch"
+    assert not folder(tmp_path).exists(), "nothing was built for what the kernel does not serve"
+    assert native.engine_for(SHAPE, "cpu", "auto") == "native"
+    (built,) = folder(tmp_path).iterdir()
+    time_of_build = built.stat().st_mtime_ns
+    build._attempt.cache_clear()
+    assert native.engine_for(SHAPE, "cpu", "native") == "native"
+    assert built.stat().st_mtime_ns == time_of_build
+
+
+def test_who_computes_is_torch_where_the_kernel_cannot_be_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CXX", "/bin/false")
+    assert native.engine_for(SHAPE, "cpu", "auto") == "torch"
+    with pytest.raises(UserError, match="engine=native"):
+        native.engine_for(SHAPE, "cpu", "native")

@@ -6,40 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
-from pi3nn.methods.shared.roots import (
-    bisect_scale,
-    exact_scale,
-    floored,
-    median_shift,
-    outside_count,
-)
+from pi3nn.methods.shared.roots import exact_scale, floored, median_shift, outside_count
+from tests.support.residuals import counts_of, outside, row, sides
 
 NO_FLOOR = np.zeros(1)
 # a busy machine may take its time
 unhurried = settings(deadline=None)
-
-
-def row(*values):
-    """One member."""
-    return np.array([values], dtype=float)
-
-
-def outside(residual, width, scale):
-    """Rows outside, (M, K), by the comparison that everybody uses."""
-    return (residual[:, None, :] > scale[:, :, None] * width[:, None, :]).sum(axis=2)
-
-
-@st.composite
-def sides(draw, dtype=np.float64, tied=False):
-    """Residuals and widths (M, N); unless `tied`, no two ratios of a member are the same."""
-    shape = draw(st.tuples(st.integers(1, 3), st.integers(1, 12)))
-    whole = st.integers(-4, 4) if tied else st.integers(-4000, 4000)
-    ratio = draw(hnp.arrays(np.int64, shape, elements=whole, unique=not tied))
-    unit = draw(st.floats(1e-3, 1e3))
-    width = draw(hnp.arrays(dtype, shape, elements=st.floats(2**-6, 64, width=32)))
-    return (unit * ratio * width).astype(dtype), width
 
 
 @st.composite
@@ -49,7 +22,6 @@ def distinct_residuals(draw):
     return draw(st.floats(1e-3, 1e3)) * np.array([whole], dtype=float)
 
 
-counts_of = st.lists(st.integers(0, 14), min_size=1, max_size=6)
 levels_of = st.lists(st.floats(0.001, 0.999), min_size=1, max_size=8)
 
 
@@ -358,57 +330,6 @@ def test_a_member_alone_is_the_member_in_a_stack(side, counts):
         alone, reached_alone = exact_scale(residual[one], width[one], counts, floor[one])
         assert (alone == scale[one]).all()
         assert (reached_alone == reached[one]).all()
-
-
-# Bisection
-
-
-@settings(deadline=None, max_examples=50)
-@given(sides(), counts_of, st.booleans())
-def test_bisection_and_order_statistics_agree_on_the_rows_outside(side, counts, inclusive):
-    residual, width = side
-    exact, reached = exact_scale(residual, width, counts, np.zeros(len(residual)))
-    halved, reached_too = bisect_scale(residual, width, counts, 1e7, inclusive)
-    assert (reached_too == reached).all()
-    bound, bound_too = (scale[:, :, None] * width[:, None] for scale in (exact, halved))
-    rows, line = residual[:, None] > bound, residual[:, None] == bound_too
-    rows_too = (residual[:, None] > bound_too) | (line & inclusive)
-    assert (rows == rows_too).all()
-
-
-def test_bisection_stops_at_the_first_midpoint_with_the_wanted_count():
-    residual, width = row(1, 3, 5), row(1, 1, 1)
-    scale, reached = bisect_scale(residual, width, [1, 2, 3], 8.0)
-    assert scale.tolist() == [[4.0, 2.0, 0.5]]  # 4; 4, 2; 4, 2, 1, 0.5
-    assert reached.tolist() == [[1, 2, 3]]
-
-
-def test_bisection_counts_a_row_on_the_line_only_if_inclusive():
-    residual, width = row(1, 4), row(1, 1)
-    assert bisect_scale(residual, width, [1], 8.0, inclusive=True)[0].tolist() == [[4.0]]
-    assert bisect_scale(residual, width, [1], 8.0, inclusive=False)[0].tolist() == [[2.0]]
-
-
-def test_bisection_gives_its_last_midpoint_where_there_is_no_root():
-    scale, reached = bisect_scale(row(2, 2), row(1, 1), [1], 8.0, max_halvings=3)
-    assert scale.tolist() == [[1.0]]  # 4, 2, 1
-    assert reached.tolist() == [[2]]
-    scale, reached = bisect_scale(row(2, 2), row(1, 1), [1], 8.0)
-    assert scale == pytest.approx(2)
-    assert reached[0, 0] in (0, 2)
-
-
-def test_bisection_stays_in_its_interval():
-    scale, reached = bisect_scale(row(500, 600), row(1, 1), [0], 200.0)
-    assert 199 < scale[0, 0] <= 200
-    assert reached.tolist() == [[2]]
-
-
-def test_bisection_searches_each_member_for_itself():
-    residual = np.array([[1.0, 3.0, 5.0], [10.0, 30.0, 50.0]])
-    scale, reached = bisect_scale(residual, np.ones((2, 3)), [1], 64.0)
-    assert scale.tolist() == [[4.0], [32.0]]
-    assert reached.tolist() == [[1], [1]]
 
 
 # Speed

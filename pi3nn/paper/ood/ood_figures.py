@@ -13,12 +13,11 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
-from pi3nn.paper.figures import BAND, COLOURS, INSIDE, OUTSIDE
-from pi3nn.paper.ood.measures import TITLES
-from pi3nn.paper.ood.runs import Runs
+from pi3nn.paper.ood.averages import Runs
+from pi3nn.paper.paper_methods import colour, ood_title
+from pi3nn.results.figures import BAND, INSIDE, OUTSIDE
+from pi3nn.results.original_units import Array
 from pi3nn.store import Arrays
-
-Array = NDArray[np.float64]
 
 
 def _grid(count: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
@@ -47,9 +46,9 @@ def cubic10d(runs: Runs, table: pd.DataFrame) -> dict[str, Figure]:
     gamma = runs.levels[0]
     figure, axes = _grid(len(runs.methods), 3, 3.6, 2.7)
     for ax, method in zip(axes, runs.methods, strict=True):
-        found = runs.picture(method)
-        densities(ax, {"train": found["train/width"], "OOD": found["ood/width"]})
-        ax.set_title(TITLES.get(method, method), fontsize=10)
+        widths = runs.picture(method)
+        densities(ax, {"train": widths["train/width"], "OOD": widths["ood/width"]})
+        ax.set_title(ood_title(method), fontsize=10)
     axes[0].legend(fontsize=8)
     figure.supxlabel(f"width of the {gamma:.0%} interval, seed {_seed(runs)}", fontsize=10)
     figure.supylabel("density", fontsize=10)
@@ -64,10 +63,10 @@ def densities(ax: Axes, widths: dict[str, Array]) -> Axes:
     high = max(float(np.quantile(values, 0.995)) for values in widths.values())
     margin = 0.08 * (high - low) + 1e-9
     x = np.linspace(low - margin, high + margin, 400)
-    for (name, values), colour in zip(widths.items(), (INSIDE, OUTSIDE), strict=True):
+    for (name, values), shade in zip(widths.items(), (INSIDE, OUTSIDE), strict=True):
         y = gaussian_kde(values)(x) if np.ptp(values) > 0 else np.zeros_like(x)
-        ax.plot(x, y, color=colour, lw=1.2, label=name)
-        ax.fill_between(x, y, color=colour, alpha=0.25, lw=0)
+        ax.plot(x, y, color=shade, lw=1.2, label=name)
+        ax.fill_between(x, y, color=shade, alpha=0.25, lw=0)
     ax.set_ylim(bottom=0)
     ax.tick_params(labelsize=8)
     return ax
@@ -77,17 +76,17 @@ def shift_curve(ax: Axes, table: pd.DataFrame, methods: list[str]) -> Axes:
     """Mean confidence over the mean of x, one line per method; bars: runs' standard deviation."""
     rows = table[table["set"].str.startswith("shift")]
     for method in methods:
-        own = rows[rows["method"] == method]
-        x = own["set"].str.removeprefix("shift").astype(float)
+        shifts = rows[rows["method"] == method]
+        x = shifts["set"].str.removeprefix("shift").astype(float)
         ax.errorbar(
             x,
-            own["confidence_mean"],
-            own["seeds_std"].fillna(0),
-            color=COLOURS.get(method),
+            shifts["confidence_mean"],
+            shifts["seeds_std"].fillna(0),
+            color=colour(method),
             marker="o",
             ms=3,
             capsize=2,
-            label=TITLES.get(method, method),
+            label=ood_title(method),
         )
     ax.set_xlabel("mean of x (training rows: 0)")
     ax.set_ylabel("confidence score")
@@ -108,7 +107,7 @@ def cubic1d(runs: Runs) -> dict[str, Figure]:
         figure, axes = _grid(len(runs.methods), 3, 4.0, 3.1)
         for ax, method in zip(axes, runs.methods, strict=True):
             nested(ax, Line.read(runs, method), 7)
-            ax.set_title(TITLES.get(method, method), fontsize=10)
+            ax.set_title(ood_title(method), fontsize=10)
         _name_axes(figure)
         return {"figure": figure}
     on, off = Line.read(runs, "pi3nn"), Line.read(runs, "pi3nn_no_ood")
@@ -192,10 +191,10 @@ def mean_and_median(ax: Axes, line: Line) -> Axes:
 def upper_and_lower(ax: Axes, line: Line) -> Axes:
     """Step 3."""
     near = _rows(ax, line, 4)
-    said = {name: values[near] for name, values in line.outputs.items()}
-    ax.plot(line.x[near], said["median"], color="black", lw=1, label="f + ν")
-    ax.plot(line.x[near], said["median"] + said["u"], color=OUTSIDE, lw=1.5, label="f + ν + u")
-    ax.plot(line.x[near], said["median"] - said["l"], color=INSIDE, lw=1.5, label="f + ν - l")
+    x, outputs = line.x[near], {name: values[near] for name, values in line.outputs.items()}
+    ax.plot(x, outputs["median"], color="black", lw=1, label="f + ν")
+    ax.plot(x, outputs["median"] + outputs["u"], color=OUTSIDE, lw=1.5, label="f + ν + u")
+    ax.plot(x, outputs["median"] - outputs["l"], color=INSIDE, lw=1.5, label="f + ν - l")
     ax.set_title("step 3: mean distances above and below", fontsize=10)
     ax.legend(fontsize=8, loc="upper left")
     return ax
@@ -206,9 +205,9 @@ def nested(ax: Axes, line: Line, reach: float) -> Axes:
     near = _rows(ax, line, reach)
     shades = np.linspace(0.25, 0.7, len(line.bounds))
     for shade, gamma in zip(shades, sorted(line.bounds, reverse=True), strict=True):
-        colour = (*to_rgb(BAND), float(shade))
         lower, upper = (bound[near] for bound in line.bounds[gamma])
-        ax.fill_between(line.x[near], lower, upper, color=colour, lw=0, label=f"{gamma:.0%}")
+        fill = (*to_rgb(BAND), float(shade))
+        ax.fill_between(line.x[near], lower, upper, color=fill, lw=0, label=f"{gamma:.0%}")
         ax.plot(line.x[near], lower, line.x[near], upper, color=INSIDE, lw=0.6)
     ax.plot(line.x[near], line.outputs["median"][near], color="black", lw=1)
     ax.legend(fontsize=8, loc="upper left")
@@ -218,10 +217,10 @@ def nested(ax: Axes, line: Line, reach: float) -> Axes:
 def before_training(ax: Axes, on: Line, off: Line) -> Axes:
     """f + ν + u and f + ν - l with the first weights of u and l."""
     _rows(ax, on, 7)
-    for line, name, colour in ((on, "on", OUTSIDE), (off, "off", INSIDE)):
+    for line, name, shade in ((on, "on", OUTSIDE), (off, "off", INSIDE)):
         median = line.outputs["median"]
-        ax.plot(line.x, median + line.outputs["u_start"], color=colour, lw=1.5, label=name)
-        ax.plot(line.x, median - line.outputs["l_start"], color=colour, lw=1.5)
+        ax.plot(line.x, median + line.outputs["u_start"], color=shade, lw=1.5, label=name)
+        ax.plot(line.x, median - line.outputs["l_start"], color=shade, lw=1.5)
     ax.plot(on.x, on.outputs["median"], color="black", lw=1)
     ax.set_title("before training, OOD initialisation", fontsize=10)
     ax.legend(fontsize=8, loc="upper left")
@@ -236,8 +235,8 @@ def flight(runs: Runs, table: pd.DataFrame) -> dict[str, Figure]:
     gamma = runs.levels[0]
     figure, axes = _grid(len(runs.methods), 3 if len(runs.methods) == 6 else 4, 2.9, 2.6)
     for ax, method in zip(axes, runs.methods, strict=True):
-        own = table[(table["method"] == method) & (table["gamma"] == gamma)]
-        rows = own[own["set"].str.startswith("rank")].sort_values("set")
+        sets = table[(table["method"] == method) & (table["gamma"] == gamma)]
+        rows = sets[sets["set"].str.startswith("rank")].sort_values("set")
         rank = rows["set"].str[-1].astype(int)
         ax.bar(
             rank,
@@ -246,14 +245,14 @@ def flight(runs: Runs, table: pd.DataFrame) -> dict[str, Figure]:
             color=BAND,
             label="ours",
         )
-        for place in rank[rows["confidence_mean"] < 0]:  # crossed bounds of released runs
-            ax.text(place, 0.02, "< 0", ha="center", fontsize=8)
+        for x in rank[rows["confidence_mean"] < 0]:  # crossed bounds of released runs
+            ax.text(x, 0.02, "< 0", ha="center", fontsize=8)
         printed = rows["paper"].str.split(" ").str[0]
-        known = printed != ""
+        shown = printed != ""
         ax.scatter(
-            rank[known], printed[known].astype(float), color=OUTSIDE, s=18, zorder=3, label="paper"
+            rank[shown], printed[shown].astype(float), color=OUTSIDE, s=18, zorder=3, label="paper"
         )
-        ax.set_title(TITLES.get(method, method), fontsize=9)
+        ax.set_title(ood_title(method), fontsize=9)
         ax.set_xticks([1, 2, 3, 4])
         ax.set_ylim(0, 1.05)
         ax.tick_params(labelsize=8)
@@ -275,7 +274,7 @@ def streamflow(runs: Runs) -> dict[str, Figure]:
     for ax, method in zip(axes, methods, strict=True):
         days = runs.picture(method)
         hydrograph(ax, days)
-        ax.set_title(TITLES.get(method, method), fontsize=9, loc="left")
+        ax.set_title(ood_title(method), fontsize=9, loc="left")
         ax.sharex(axes[0])
     axes[0].legend(fontsize=7, loc="upper left", ncols=4)
     # Panels share their scale, by the flows: a method with useless intervals does not set it.
@@ -292,10 +291,10 @@ def hydrograph(ax: Axes, days: Arrays) -> Axes:
         index, y, point, lower, upper = (
             days[f"{name}/{what}"] for what in ("index", "y", "point", "lower", "upper")
         )
-        said = ("interval", "observed", "predicted") if labelled else (None, None, None)
-        ax.fill_between(index, lower, upper, color=BAND, lw=0, label=said[0])
-        ax.plot(index, y, color="black", lw=0.8, label=said[1])
-        ax.plot(index, point, color=OUTSIDE, lw=0.8, label=said[2])
+        labels = ("interval", "observed", "predicted") if labelled else (None, None, None)
+        ax.fill_between(index, lower, upper, color=BAND, lw=0, label=labels[0])
+        ax.plot(index, y, color="black", lw=0.8, label=labels[1])
+        ax.plot(index, point, color=OUTSIDE, lw=0.8, label=labels[2])
     test = days["test/index"]
     ax.axvspan(test[0], test[-1], color="grey", alpha=0.12, lw=0, label="test days")
     ax.tick_params(labelsize=8)

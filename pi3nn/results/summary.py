@@ -2,64 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from pi3nn import atomic
-from pi3nn.paper import published, tables
+from pi3nn.results import comparison, tables
+from pi3nn.results.comparison import Compare, Printed
+from pi3nn.results.tables import Entry
 from pi3nn.store import Store
 
-_NAMES = {
+NAMES = {
     "mean": "mean PICP",
     "std": "std",
     "best": "best",
     "worst": "worst",
     "width": "MPIW / range at the best",
 }
-RULE = (
-    "Verdicts: ours and printed means differ by at most 0.01 + 2 standard errors of both; std, best "
-    "and worst likewise (pi3nn/paper/verdicts.py)."
-)
 
 
 @dataclass(frozen=True)
-class Run:
-    """Which members and levels to show, over what to average, and how many were trained now."""
+class RunSummary:
+    """What to show of a run.
+
+    Attributes
+    ----------
+    keys, levels
+        The members and the levels.
+    unit
+        Over what to average: ``run`` or ``scenario``.
+    trained
+        How many members were trained now.
+    changed
+        Dotted keys that differ from the experiment's own settings.
+    """
 
     keys: list[str]
     levels: list[float]
     unit: str
     trained: int
+    changed: Sequence[str] = ()
 
 
-def write(store: Store, run: Run, folder: Path, in_sweep: bool = False) -> None:
+def write(store: Store, run: RunSummary, folder: Path, in_sweep: bool, compare: Compare) -> None:
     """Print the tables of a run and write ``table.csv``, ``table.md``, ``figure.png``, ``.pdf``.
 
     Of a run in a sweep, which ends with a table and a figure of its own, only the tables are written.
     """
-    records = pd.DataFrame(store.rows(run.keys))
-    asked = records["gamma"].isin(run.levels) & (records["set"] == judged_set(records))
-    judged = records[asked]
-    text = "\n".join(_lines(judged, run))
+    judged = judged_records(store, run.keys, run.levels)
+    text = "\n".join(_lines(judged, run, compare))
     folder.mkdir(parents=True, exist_ok=True)
     tables.write(_table(judged), folder / "table.csv")
     atomic.write_text(folder / "table.md", text + "\n")
     if in_sweep:
         return
     print(text, flush=True)
-    from pi3nn.paper import figures  # half a second: not before the table is on the screen
+    from pi3nn.results import figures  # half a second: not before the table is on the screen
 
     figures.save(figures.run_figure(judged, store), folder / "figure")
     print(f"\ntable.csv, table.md and figure.png are in {folder}; members in {store.root}")
 
 
-def in_words(store: Store, run: Run) -> str:
+def in_words(store: Store, run: RunSummary) -> str:
     """Coverage and width on the rows that were set aside, in original units: one line per level."""
-    records = pd.DataFrame(store.rows(run.keys))
-    judged = records[records["gamma"].isin(run.levels) & (records["set"] == judged_set(records))]
+    judged = judged_records(store, run.keys, run.levels)
     lines = []
     for row in judged.sort_values("gamma").itertuples():
         width = row.mpiw * store.result(str(row.key))["scalars"]["y_std"]
@@ -68,6 +76,12 @@ def in_words(store: Store, run: Run) -> str:
             f"{row.picp_low:.1%} to {row.picp_high:.1%}); mean width {width:.4g} in units of the target"
         )
     return "\n".join(["", *lines])
+
+
+def judged_records(store: Store, keys: Sequence[str], levels: Sequence[float]) -> pd.DataFrame:
+    """Records of some members at some levels, on the set that tables are about."""
+    records = pd.DataFrame(store.rows(keys))
+    return records[records["gamma"].isin(list(levels)) & (records["set"] == judged_set(records))]
 
 
 def judged_set(records: pd.DataFrame) -> str:
@@ -85,7 +99,7 @@ def _table(judged: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts)
 
 
-def _lines(judged: pd.DataFrame, run: Run) -> Iterator[str]:
+def _lines(judged: pd.DataFrame, run: RunSummary, compare: Compare) -> Iterator[str]:
     first = judged.iloc[0]
     seconds = judged.drop_duplicates("key")["seconds"].sum()
     yield f"# {first.dataset}, {first.method}, protocol {first.protocol}"
@@ -95,9 +109,9 @@ def _lines(judged: pd.DataFrame, run: Run) -> Iterator[str]:
         yield ""
         yield f"## {gamma:.4g} intervals on {first.set} rows"
         yield ""
-        yield from markdown(_shown(tables.scenarios(rows)))
+        yield from tables.markdown(_shown(tables.scenarios(rows)))
         yield ""
-        yield from _statistics(rows, run.unit, float(str(gamma)))
+        yield from _statistics(Entry.of(rows, run.unit, float(str(gamma))), run, compare)
 
 
 def _shown(scenarios: pd.DataFrame) -> pd.DataFrame:
@@ -109,44 +123,24 @@ def _shown(scenarios: pd.DataFrame) -> pd.DataFrame:
     return shown
 
 
-def _statistics(rows: pd.DataFrame, unit: str, gamma: float) -> Iterator[str]:
-    units = tables.scenarios(rows) if unit == "scenario" else rows
-    if units["picp"].isna().all():
+def _statistics(entry: Entry, run: RunSummary, compare: Compare) -> Iterator[str]:
+    if not entry.stats:
         yield "Every member failed; the records say why."
         return
-    found = beside_paper(rows, unit, gamma)
-    over = f"over {len(units)} {unit}s"
-    shown = pd.DataFrame(
-        [(_NAMES[c.statistic], f"{c.ours:.3f}", c.printed, c.verdict) for c in found],
-        columns=[over, "ours", "paper", "verdict"],
-    )
-    in_paper = shown["paper"].any()
-    yield from markdown(shown if in_paper else shown[[over, "ours"]])
-    if shown["verdict"].any():
-        yield ""
-        yield RULE
-
-
-def beside_paper(rows: pd.DataFrame, unit: str, gamma: float) -> list[tables.Comparison]:
-    """The statistics of Table 1 over the records of one run, with what is printed, if anything."""
-    first = rows.iloc[0]
-    units = tables.scenarios(rows) if unit == "scenario" else rows
-    table = "table1" if first.experiment == "uci" and gamma == 0.95 else ""
-    in_paper = published.cell(table, first.method, first.dataset, "mean") is not None
-    return tables.compare(
-        tables.statistics(units, gamma),
-        units,
-        first.method if in_paper else "",
-        first.dataset,
-        first.protocol == "released",
-    )
-
-
-def markdown(table: pd.DataFrame) -> Iterator[str]:
-    """A table that reads well both as plain text and as Markdown."""
-    cells = [list(map(str, table.columns)), *table.astype(str).to_numpy().tolist()]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    for number, row in enumerate(cells):
-        yield "| " + " | ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)) + " |"
-        if number == 0:
-            yield "|" + "|".join("-" * (w + 2) for w in widths) + "|"
+    printed = compare(entry, run.changed)
+    over = f"over {len(entry.units)} {run.unit}s"
+    shown = pd.DataFrame({over: list(NAMES.values())})
+    shown["ours"] = [f"{entry.stats[name]:.3f}" for name in NAMES]
+    cells = {name: printed.cells.get(name, Printed("")) for name in NAMES}
+    if printed.cells:
+        shown[printed.source] = [cell.text for cell in cells.values()]
+    if any(cell.verdict for cell in cells.values()):
+        shown["verdict"] = [cell.verdict for cell in cells.values()]
+    yield from tables.markdown(shown)
+    explanations = comparison.shared((NAMES[n], cell.explanation) for n, cell in cells.items())
+    if explanations:
+        yield from ["", *comparison.listed(explanations)]
+    if "verdict" in shown:
+        yield from ["", printed.rule]
+    elif printed.changed:
+        yield from ["", *comparison.no_verdicts({"": printed.changed})]

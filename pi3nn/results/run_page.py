@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 import json
 import os
@@ -12,30 +11,23 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pi3nn import atomic, metrics
 from pi3nn.errors import UserError
-from pi3nn.paper import html_page, summary
+from pi3nn.results import pages, summary
+from pi3nn.results.original_units import Array, intervals
 from pi3nn.store import Store
 
-Array = NDArray[np.float64]
-
 _NOTE = "run.json"
-_STYLE = (
-    "body{font-family:sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222}"
-    "img{max-width:100%}pre{background:#f5f5f5;padding:1em;overflow-x:auto}figure{margin:2em 0}"
-    "figcaption{color:#555}"
-)
+_TEMPLATE = Path(__file__).with_name("templates") / "run.html"
 
 
-def note(folder: Path, store: Store, run: summary.Run, reliability: Mapping[str, Any]) -> None:
+def note(folder: Path, store: Store, run: summary.RunSummary) -> None:
     """Leave in `folder` which members a run had, for `page`."""
     content = {
         "store": os.path.relpath(store.root, folder),  # the two may move together
         "keys": run.keys,
         "levels": run.levels,
-        "reliability": reliability,
     }
     atomic.write_text(folder / _NOTE, json.dumps(content))
 
@@ -48,71 +40,67 @@ def page(folder: Path) -> str:
     UserError
         When the folder is not that of a run, or its members are gone.
     """
-    left = _read(folder)
-    store = Store((folder / left["store"]).resolve())
-    records = _records(store, left, folder)
+    note = _read(folder)
+    store = Store((folder / note["store"]).resolve())
+    records = _records(store, note["keys"], folder)
     first = records.iloc[0]
-    title = f"{first['dataset']}, {first['method']}, protocol {first['protocol']}"
-    shown = records[(records["status"] == "ok") & records["gamma"].isin(left["levels"])]
-    figures = _figures(store, shown, left["reliability"]) if len(shown) else []
-    body = "".join(html_page.picture(png, name) for name, png in figures)
+    shown = records[(records["status"] == "ok") & records["gamma"].isin(note["levels"])]
+    pictures = _pictures(store, shown) if len(shown) else []
     table = folder / "table.md"
-    told = html.escape(table.read_text(encoding="utf-8")) if table.is_file() else ""
-    body = body or "<p>Every member failed; the records say why.</p>"
-    return html_page.document(
-        title, _STYLE, f"<h1>{html.escape(title)}</h1>\n{body}<pre>{told}</pre>"
+    return pages.rendered(
+        _TEMPLATE,
+        title=f"{first['dataset']}, {first['method']}, protocol {first['protocol']}",
+        pictures=[(caption, pages.source(png)) for caption, png in pictures],
+        table=table.read_text(encoding="utf-8") if table.is_file() else "",
     )
 
 
 def _read(folder: Path) -> dict[str, Any]:
     try:
-        left: dict[str, Any] = json.loads((folder / _NOTE).read_text(encoding="utf-8"))
-        return left
+        content: dict[str, Any] = json.loads((folder / _NOTE).read_text(encoding="utf-8"))
+        return content
     except (OSError, ValueError) as error:
         raise UserError(
             f"{folder} is not the folder of a run: give the one that pi3nn-run names at its end"
         ) from error
 
 
-def _records(store: Store, left: Mapping[str, Any], folder: Path) -> pd.DataFrame:
-    gone = [key for key in left["keys"] if key not in store]
+def _records(store: Store, keys: Sequence[str], folder: Path) -> pd.DataFrame:
+    gone = [key for key in keys if key not in store]
     if gone:
         raise UserError(
-            f"{len(gone)} of {len(left['keys'])} members of {folder} are no longer in {store.root}: "
+            f"{len(gone)} of {len(keys)} members of {folder} are no longer in {store.root}: "
             "run the same pi3nn-run command again"
         )
-    return pd.DataFrame(store.rows(left["keys"]))
+    return pd.DataFrame(store.rows(keys))
 
 
-def _figures(
-    store: Store, shown: pd.DataFrame, reached: Mapping[str, Any]
-) -> list[tuple[str, bytes]]:
+def _pictures(store: Store, shown: pd.DataFrame) -> list[tuple[str, bytes]]:
     """Captions, and pictures as PNG, of the first member at the highest level."""
     from matplotlib.figure import Figure
 
-    from pi3nn.paper.figures import interval_band
+    from pi3nn.results.figures import interval_band
 
     highest = shown[shown["gamma"] == shown["gamma"].max()]
     key, gamma = str(highest["key"].iloc[0]), float(highest["gamma"].iloc[0])
     judged = summary.judged_set(shown)
     rows = int(highest.loc[highest["set"] == judged, "n"].iloc[0])
-    sets = _original(store, key, gamma)
+    sets = intervals(store, key, gamma)
     which = f"of one member (split {highest['split'].iloc[0]}, seed {highest['seed'].iloc[0]})"
 
     figure = Figure(figsize=(9, 4), layout="constrained")
-    one = sets[judged]
-    interval_band(figure.subplots(), one["y"], one["point"], one["lower"], one["upper"])
+    interval_band(figure.subplots(), sets[judged])
     pictures = [(f"{gamma:.4g} intervals {which} on {judged} rows, by prediction", _png(figure))]
 
     figure = Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
+    reached = store.result(key).get("reliability")
     if reached:
-        asked, share = reached["levels"], reached["sets"][judged]
-        reliability(left, asked, share, rows)
+        reliability(left, reached["levels"], reached["sets"][judged], rows)
     else:  # trained for each level: a member each
         by_level = shown[shown["set"] == judged].groupby("gamma")["picp"].mean()
         reliability(left, list(by_level.index), list(by_level), rows)
-    width_density(right, {name: s["upper"] - s["lower"] for name, s in sets.items()})
+    width_density(right, {name: of_set.width for name, of_set in sets.items()})
     caption = (
         f"Coverage asked and reached on {judged} rows; widths of {gamma:.4g} intervals {which}"
     )
@@ -144,27 +132,6 @@ def width_density(ax: Any, widths: Mapping[str, Array]) -> Any:
     ax.set_ylabel("density")
     ax.legend(fontsize=8)
     return ax
-
-
-def _original(store: Store, key: str, gamma: float) -> dict[str, dict[str, Array]]:
-    """Targets, points and bounds ``(N,)`` of every set, in original units."""
-    arrays, scalars = store.predictions(key), store.result(key)["scalars"]
-    sets: dict[str, dict[str, Array]] = {}
-    for name in arrays:
-        if name.endswith(f"/lower@{gamma}"):
-            group = name.split("/")[0]
-            wanted = {
-                "y": "y",
-                "point": "point",
-                "lower": f"lower@{gamma}",
-                "upper": f"upper@{gamma}",
-            }
-            sets[group] = {
-                short: arrays[f"{group}/{full}"].astype(np.float64) * scalars["y_std"]
-                + scalars["y_mean"]
-                for short, full in wanted.items()
-            }
-    return sets
 
 
 def _png(figure: Any) -> bytes:

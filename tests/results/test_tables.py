@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pi3nn.paper import tables
+from pi3nn.results import tables
 
 
 def records() -> pd.DataFrame:

@@ -14,26 +14,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from pi3nn import atomic, metrics
-from pi3nn.paper import tables
+from pi3nn.results import tables
+from pi3nn.results.original_units import Intervals, intervals
 from pi3nn.store import Store
 
 BAND, INSIDE, OUTSIDE = "#9ecae1", "#08519c", "#d94801"
-# One colour and one marker per method in all figures; apart for colour-blind readers, too.
-COLOURS = {
-    "pi3nn": "#0072b2",
-    "pi3nn_no_ood": "#56b4e9",
-    "pi3nn_fixed": "#004466",
-    "pi3nn_no_ood_fixed": "#2a6f97",
-    "qd": "#e69f00",
-    "piven": "#009e73",
-    "sqr": "#cc79a7",
-    "sqr_free": "#cc79a7",
-    "der": "#d55e00",
-}
-MARKERS = {"pi3nn": "o", "qd": "s", "piven": "^", "sqr": "D", "sqr_free": "D", "der": "v"}
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -57,14 +44,7 @@ def run_figure(records: pd.DataFrame, store: Store) -> Figure:
     trained = rows[rows["status"] == "ok"]
     if len(trained):
         member = trained.iloc[0]
-        arrays, scalars = store.predictions(member.key), store.result(member.key)["scalars"]
-
-        def original(name: str) -> NDArray[np.float64]:
-            values = arrays[f"{member.set}/{name}"].astype(np.float64)
-            return np.asarray(values * scalars["y_std"] + scalars["y_mean"])
-
-        bounds = original(f"lower@{gamma}"), original(f"upper@{gamma}")
-        interval_band(left, original("y"), original("point"), *bounds)
+        interval_band(left, intervals(store, member.key, gamma)[member.set])
         left.set_title(
             f"{member.dataset}, {member.method}: {gamma:.0%} intervals, split {member.split}, "
             f"seed {member.seed}, PICP {member.picp:.2f}",
@@ -74,23 +54,17 @@ def run_figure(records: pd.DataFrame, store: Store) -> Figure:
     return figure
 
 
-def interval_band(
-    ax: Axes,
-    y: NDArray[np.float64],
-    point: NDArray[np.float64],
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-) -> Axes:
-    """Rows ``(N,)`` sorted by prediction: band, prediction, and targets inside and outside."""
-    order = np.argsort(point, kind="stable")
-    y, point, lower, upper = y[order], point[order], lower[order], upper[order]
-    place = np.arange(len(y))
+def interval_band(ax: Axes, rows: Intervals) -> Axes:
+    """Rows sorted by prediction: band, prediction, and targets inside and outside."""
+    order = np.argsort(rows.point, kind="stable")
+    y, point, lower, upper = (a[order] for a in (rows.y, rows.point, rows.lower, rows.upper))
+    x = np.arange(len(y))
     inside = (lower <= y) & (y <= upper)
-    ax.fill_between(place, lower, upper, color=BAND, alpha=0.6, lw=0, label="interval", step="mid")
-    ax.plot(place, point, color=INSIDE, lw=1, label="prediction")
+    ax.fill_between(x, lower, upper, color=BAND, alpha=0.6, lw=0, label="interval", step="mid")
+    ax.plot(x, point, color=INSIDE, lw=1, label="prediction")
     size = float(np.clip(1500 / len(y), 2, 14))
-    ax.scatter(place[inside], y[inside], s=size, color="black", zorder=3, label="target inside")
-    ax.scatter(place[~inside], y[~inside], s=size, color=OUTSIDE, zorder=4, label="outside")
+    ax.scatter(x[inside], y[inside], s=size, color="black", zorder=3, label="target inside")
+    ax.scatter(x[~inside], y[~inside], s=size, color=OUTSIDE, zorder=4, label="outside")
     ax.set_xlabel("test rows, sorted by prediction")
     ax.set_ylabel("target, original units")
     ax.legend(fontsize=8, loc="upper left")
@@ -103,13 +77,13 @@ def coverage(ax: Axes, scenarios: pd.DataFrame, gamma: float) -> Axes:
     low, high = metrics.picp_interval(gamma * rows, rows)
     ax.axhspan(low, high, color=BAND, alpha=0.4, lw=0, label=f"sampling error, {rows} rows")
     ax.axhline(gamma, color=INSIDE, lw=1)
-    place = np.arange(len(scenarios))
-    ax.scatter(place, scenarios["picp"], color="black", s=18, zorder=3, label="mean of seeds")
+    x = np.arange(len(scenarios))
+    ax.scatter(x, scenarios["picp"], color="black", s=18, zorder=3, label="mean of seeds")
     names = [n for n in map(str, scenarios) if n == "split" or n.startswith("method.")]
     columns = [scenarios[name].map(str) for name in names]
     labels = [" / ".join(values) for values in zip(*columns, strict=True)]
     every = max(1, len(labels) // 15)
-    ax.set_xticks(place[::every], labels[::every], rotation=60, ha="right", fontsize=8)
+    ax.set_xticks(x[::every], labels[::every], rotation=60, ha="right", fontsize=8)
     ax.set_xlabel(" / ".join(name.removeprefix("method.") for name in names))
     ax.set_ylabel("PICP on test rows")
     ax.set_ylim(min(0.8, float(scenarios["picp"].min()) - 0.02), 1.005)

@@ -6,15 +6,17 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from pi3nn.cli.report import _guarded
+from pi3nn.cli.pi3nn_report import main
 from pi3nn.errors import UserError
-from pi3nn.paper import run_report
-from tests.cli.test_run import QUICK, pi3nn_run
+from pi3nn.results import run_page
+from tests.support.commands import QUICK, pi3nn_run
+from tests.support.runs import exit_code
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +24,13 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ran")
     done = pi3nn_run(folder, *QUICK)
     assert done.returncode == 0, done.stderr
-    return folder / "results" / "uci" / "boston" / "pi3nn-paper"
+    (results,) = (folder / "results" / "uci" / "boston").iterdir()
+    return results
 
 
 def test_the_page_stands_alone_and_needs_no_torch(ran: Path) -> None:
     code = (
-        f"import sys; from pi3nn.cli.report import _guarded; _guarded(['run', {str(ran)!r}]); "
+        f"import sys; from pi3nn.cli.pi3nn_report import _run; _run(['run', {str(ran)!r}]); "
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -43,34 +46,51 @@ def test_methods_trained_for_each_level_have_a_page_too(tmp_path: Path) -> None:
     done = pi3nn_run(tmp_path, "dataset=yacht", *quick, "sweep={}", "levels=[0.5,0.9]")
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "results" / "uci" / "yacht" / "qd-paper"
-    assert run_report.page(folder).count("<img") == 2
+    assert run_page.page(folder).count("<img") == 2
 
 
 def test_reached_coverage_is_drawn_at_the_levels_asked() -> None:
-    ax = run_report.reliability(Figure().subplots(), [0.5, 0.9], [0.4, 0.95], rows=50)
+    ax = run_page.reliability(Figure().subplots(), [0.5, 0.9], [0.4, 0.95], rows=50)
     line = ax.get_lines()[-1]
     np.testing.assert_array_equal(line.get_xdata(), [0.5, 0.9])
     np.testing.assert_array_equal(line.get_ydata(), [0.4, 0.95])
 
 
+def steps(patch: Any) -> tuple[list[float], list[float]]:
+    """Edges of the bins of a histogram drawn as a step, and the heights between them."""
+    corners = patch.get_xy()
+    ahead = np.diff(corners[:, 0]) > 0
+    edges = [*corners[:-1][ahead, 0].tolist(), float(corners[:, 0].max())]
+    return edges, corners[1:][ahead, 1].tolist()
+
+
 def test_densities_of_all_sets_share_their_bins_and_keep_every_row() -> None:
-    widths = {"train": np.ones(50), "ood": np.array([1.0, 2.0, 1e9])}
-    ax = run_report.width_density(Figure().subplots(), widths)
-    for patch, values in zip(ax.patches, widths.values(), strict=True):
-        corners = patch.get_xy()
-        steps = np.diff(corners[:, 0])
-        assert float(np.sum(steps[steps > 0] * corners[1:][steps > 0, 1])) == pytest.approx(1)
-        assert len(values)
+    # The bins end at the largest 99 % quantile of a set; one row is far beyond.
+    widths = {"train": np.linspace(0.1, 4, 100), "ood": np.array([1.0, 2.0, 3.0])}
+    widths["far"] = np.array([*np.full(999, 0.5), 1e9])
+    ax = run_page.width_density(Figure().subplots(), widths)
+    drawn = {label: steps(patch) for label, patch in zip(widths, ax.patches, strict=True)}
+    edges = drawn["train"][0]
+    assert len(edges) == 41
+    assert edges[0] == 0
+    assert edges[-1] == pytest.approx(max(np.quantile(v, 0.99) for v in widths.values()))
+    for label, (bins, heights) in drawn.items():
+        np.testing.assert_allclose(bins, edges)  # one scale
+        counts = np.array(heights) * np.diff(edges) * len(widths[label])
+        expected = np.histogram(np.minimum(widths[label], edges[-1]), bins=edges)[0]
+        np.testing.assert_allclose(counts, expected, atol=1e-9)
+        assert expected.sum() == len(widths[label])  # every row
+    assert drawn["far"][1][-1] > 0  # the one row beyond
 
 
 def test_a_folder_that_is_no_run_is_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _guarded(["run", str(tmp_path)]) == 2
+    assert exit_code(main, "run", str(tmp_path)) == 2
     assert "is not the folder of a run" in capsys.readouterr().err
 
 
 def test_members_that_are_gone_are_said_to_be(ran: Path, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text((ran / "run.json").read_text())
     with pytest.raises(UserError, match=r"1 of 1 members .* are no longer in"):
-        run_report.page(tmp_path)
+        run_page.page(tmp_path)

@@ -9,22 +9,25 @@ from typing import Any
 
 import pandas as pd
 
-from pi3nn.paper.ood.measures import HIGHEST, TITLES
-from pi3nn.paper.ood.runs import Runs, averages, beside_paper
-from pi3nn.paper.tables import each
+from pi3nn.paper.ood.averages import Runs, averages, beside_paper
+from pi3nn.paper.ood.measures import HIGHEST
+from pi3nn.paper.paper_methods import ood_title
+from pi3nn.results import comparison
+from pi3nn.results.tables import each
 
 
 @dataclass(frozen=True)
 class Section:
-    """A table for reading, with a line above and lines below it."""
+    """A table for reading, with a line above and lines below it; ``explanations`` are of verdicts."""
 
     title: str
     table: pd.DataFrame
     notes: Sequence[str] = ()
+    explanations: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
-class Report:
+class ExperimentReport:
     """What an experiment leaves: numbers for machines, sections for people, figures by name."""
 
     numbers: pd.DataFrame
@@ -51,11 +54,35 @@ _RULE = (
 )
 
 
+def _rule(table: pd.DataFrame, runs: Runs) -> list[str]:
+    """What confidence and verdicts are, and why there are none where settings differ."""
+    changed = {ood_title(method): keys for method, keys in runs.changed.items()}
+    return [_RULE.format(runs=int(table["runs"].max())), *comparison.no_verdicts(changed)]
+
+
+def _explanations(table: pd.DataFrame, gamma: float) -> list[str]:
+    """Why numbers of the table differ from the printed ones."""
+    sets: dict[tuple[str, str], list[str]] = {}
+    for row in each(table[(table["gamma"] == gamma) & (table["explanation"] != "")]):
+        sets.setdefault((row.method, row.explanation), []).append(row.set)
+    return comparison.shared(
+        (f"{ood_title(method)} {'/'.join(sorted(names))}", explanation)
+        for (method, explanation), names in sets.items()
+    )
+
+
+def _shown(rows: list[dict[str, str]]) -> pd.DataFrame:
+    """The rows as a table, which shows verdicts if there are any."""
+    table = pd.DataFrame(rows)
+    verdicts = [name for name in table if str(name).startswith("verdict")]
+    return table if table[verdicts].to_numpy().any() else table.drop(columns=verdicts)
+
+
 # --- 10D cubic: Table 2 and Figure 2 ---------------------------------------------------------------
 
 
-def _cubic10d(runs: Runs) -> Report:
-    table = beside_paper(averages(runs), "conf_10d")
+def _cubic10d(runs: Runs) -> ExperimentReport:
+    table = beside_paper(averages(runs), "conf_10d", runs)
     gamma = runs.levels[0]
     shown = []
     for method in runs.methods:
@@ -65,7 +92,7 @@ def _cubic10d(runs: Runs) -> Report:
         train, ood = sets["train"], sets["ood"]
         shown.append(
             {
-                "method": TITLES.get(method, method),
+                "method": ood_title(method),
                 "train": _score(train),
                 "paper": train.paper,
                 "verdict": train.verdict,
@@ -81,16 +108,17 @@ def _cubic10d(runs: Runs) -> Report:
         )
     section = Section(
         f"Table 2: confidence at {gamma:.4g}",
-        pd.DataFrame(shown),
-        [_RULE.format(runs=int(table["runs"].max())), *_between(table, runs, "test")],
+        _shown(shown),
+        [*_rule(table, runs), *_between(table, runs, "test")],
+        _explanations(table, gamma),
     )
-    return Report(table, [section], lambda: _figures().cubic10d(runs, table))
+    return ExperimentReport(table, [section], lambda: _figures().cubic10d(runs, table))
 
 
 # --- 1D cubic: Figure 1 ----------------------------------------------------------------------------
 
 
-def _cubic1d(runs: Runs) -> Report:
+def _cubic1d(runs: Runs) -> ExperimentReport:
     by, roots = ["method", "gamma"], ["nu", "alpha", "beta"]
     line = runs.trained[runs.trained["set"] == "line"]
     groups = line.astype(dict.fromkeys(roots, float)).groupby(by, sort=False)
@@ -102,7 +130,7 @@ def _cubic1d(runs: Runs) -> Report:
     numbers["between_levels"] = groups["between_levels"].mean()
     shown = [
         {
-            "method": TITLES.get(method, method),
+            "method": ood_title(method),
             "level": f"{gamma:g}",
             "inside": f"{row.inside:.1f}",
             "x = -7": f"{row.left:.1f}",
@@ -124,7 +152,7 @@ def _cubic1d(runs: Runs) -> Report:
             "where a lower level's interval sticks out of a higher one's."
         ],
     )
-    return Report(numbers.reset_index(), [section], lambda: _figures().cubic1d(runs))
+    return ExperimentReport(numbers.reset_index(), [section], lambda: _figures().cubic1d(runs))
 
 
 def _between(table: pd.DataFrame, runs: Runs, name: str) -> list[str]:
@@ -132,7 +160,7 @@ def _between(table: pd.DataFrame, runs: Runs, name: str) -> list[str]:
     rows = table[(table["set"] == name) & table["between_levels"].notna()]
     if rows.empty:
         return []
-    counts = ", ".join(f"{TITLES.get(r.method, r.method)} {r.between_levels:g}" for r in each(rows))
+    counts = ", ".join(f"{ood_title(r.method)} {r.between_levels:g}" for r in each(rows))
     levels = ", ".join(f"{level:g}" for level in runs.levels)
     n = int(rows["n"].iloc[0])
     return [f"Crossings between the levels {levels}, of {n} {name} rows: {counts}."]
@@ -143,15 +171,15 @@ def _between(table: pd.DataFrame, runs: Runs, name: str) -> list[str]:
 RANKS = ("rank1", "rank2", "rank3", "rank4")
 
 
-def _flight(runs: Runs) -> Report:
-    table = beside_paper(averages(runs), "conf_flight")
+def _flight(runs: Runs) -> ExperimentReport:
+    table = beside_paper(averages(runs), "conf_flight", runs)
     gamma = runs.levels[0]
     scores, detection = [], []
     for method in runs.methods:
         sets = {r.set: r for r in each(table) if (r.method, r.gamma) == (method, gamma)}
         if not sets:
             continue
-        title = TITLES.get(method, method)
+        title = ood_title(method)
         cells = {"method": title}
         for number, rank in enumerate(RANKS, 1):
             row = sets[rank]
@@ -159,17 +187,17 @@ def _flight(runs: Runs) -> Report:
             cells[f"paper {number}"] = row.paper
             cells[f"verdict {number}"] = row.verdict
         scores.append(cells)
-        found = {f"AUROC {r[-1]} : 4": f"{sets[r].auroc:.3f}" for r in RANKS[:3]}
-        found["std of seeds, 1 to 4"] = " ".join(_scatter(sets[rank]) for rank in RANKS)
-        found["PICP 1 to 4"] = " ".join(f"{sets[rank].picp:.2f}" for rank in RANKS)
-        found["crossed 1 to 4"] = " ".join(_count(sets[rank].crossed) for rank in RANKS)
-        detection.append({"method": title, "train": _score(sets["train"]), **found})
-    notes = [_RULE.format(runs=int(table["runs"].max()))]
+        columns = {f"AUROC {r[-1]} : 4": f"{sets[r].auroc:.3f}" for r in RANKS[:3]}
+        columns["std of seeds, 1 to 4"] = " ".join(_scatter(sets[rank]) for rank in RANKS)
+        columns["PICP 1 to 4"] = " ".join(f"{sets[rank].picp:.2f}" for rank in RANKS)
+        columns["crossed 1 to 4"] = " ".join(_count(sets[rank].crossed) for rank in RANKS)
+        detection.append({"method": title, "train": _score(sets["train"]), **columns})
     sections = [
         Section(
             f"Table 3: confidence at {gamma:.4g} by rank of the airport",
-            pd.DataFrame(scores),
-            notes,
+            _shown(scores),
+            _rule(table, runs),
+            _explanations(table, gamma),
         ),
         Section(
             "Rank 4 against the others", pd.DataFrame(detection), _between(table, runs, "rank4")
@@ -180,7 +208,7 @@ def _flight(runs: Runs) -> Report:
             ["Difference of the means in standard deviations of the training rows."],
         ),
     ]
-    return Report(table, sections, lambda: _figures().flight(runs, table))
+    return ExperimentReport(table, sections, lambda: _figures().flight(runs, table))
 
 
 def _distances(runs: Runs) -> pd.DataFrame:
@@ -199,7 +227,7 @@ def _distances(runs: Runs) -> pd.DataFrame:
 # --- streamflow: Figure 4 --------------------------------------------------------------------------
 
 
-def _streamflow(runs: Runs) -> Report:
+def _streamflow(runs: Runs) -> ExperimentReport:
     by, sets = ["method", "gamma"], ("train", "test")
     members = runs.trained.set_index([*by, "key", "set"])
     parts = [
@@ -216,7 +244,7 @@ def _streamflow(runs: Runs) -> Report:
     table = table.reset_index()
     shown = [
         {
-            "method": TITLES.get(row.method, row.method),
+            "method": ood_title(row.method),
             "level": f"{row.gamma:g}",
             "PICP train": f"{row.train_picp:.3f}",
             "PICP test": f"{row.test_picp:.3f}",
@@ -239,7 +267,7 @@ def _streamflow(runs: Runs) -> Report:
         "others as narrow as on training days."
     )
     section = Section("Figure 4 in numbers", pd.DataFrame(shown), [note])
-    return Report(table, [section], lambda: _figures().streamflow(runs))
+    return ExperimentReport(table, [section], lambda: _figures().streamflow(runs))
 
 
 def _with_scatter(mean: float, std: float) -> str:
@@ -247,12 +275,12 @@ def _with_scatter(mean: float, std: float) -> str:
 
 
 def _figures() -> Any:
-    from pi3nn.paper.ood import figures  # half a second: not before the table is on the screen
+    from pi3nn.paper.ood import ood_figures  # half a second: not before the table is on the screen
 
-    return figures
+    return ood_figures
 
 
-REPORTS: dict[str, Callable[[Runs], Report]] = {
+REPORTS: dict[str, Callable[[Runs], ExperimentReport]] = {
     "cubic1d": _cubic1d,
     "cubic10d": _cubic10d,
     "flight": _flight,

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pi3nn.paper.figures import INSIDE
+from pi3nn.results.figures import INSIDE
 
 _APART = ("dataset", "method")  # curves of different ones are never averaged
 _PANELS = (("picp", "PICP"), ("nmpiw", "mean width / range of the target"))
@@ -19,7 +19,7 @@ _PANELS = (("picp", "PICP"), ("nmpiw", "mean width / range of the target"))
 def figure(table: pd.DataFrame, swept: Sequence[str]) -> Figure:
     """Two rows of panels, PICP above width, and one column for each of the keys `swept`.
 
-    `table` has one row per job and level, as `pi3nn.paper.aggregate.table` makes it.
+    `table` has one row per job and level, as `pi3nn.results.sweep_table.table` makes it.
     """
     if "levels" not in swept:
         gammas = set(table["gamma"])
@@ -51,12 +51,12 @@ def effect(ax: Axes, table: pd.DataFrame, key: str, metric: str, apart: Sequence
     """
     ordered = pd.api.types.is_numeric_dtype(table[key])
     values = list(dict.fromkeys(table[key].sort_values() if ordered else table[key]))
-    place = {value: number for number, value in enumerate(values)}
+    position = {value: number for number, value in enumerate(values)}
     by = [name for name in apart if name != key]
     groups = table.groupby(by, sort=False) if by else [((), table)]
     style = "-" if ordered else "none"
     for names, group in groups:
-        at = group[key].map(place)
+        at = group[key].map(position)
         means = group.groupby(at)[metric].mean()
         (line,) = ax.plot(
             means.index, means, ls=style, marker="o", ms=5, lw=1.2, label=_label(names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,72 +12,75 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
-from numpy.typing import NDArray
 
-from pi3nn.paper.figures import BAND, COLOURS, INSIDE, MARKERS, save
+from pi3nn.paper.paper_methods import UCI, colour, marker, title
+from pi3nn.paper.published import GAMMA
 from pi3nn.paper.report.grids import QUICK, band
-from pi3nn.paper.report.source import GAMMA, METHODS, SETS, TITLES, Entry, Source, read
+from pi3nn.paper.report.source import SETS, Source, read
+from pi3nn.results.figures import BAND, INSIDE, save
+from pi3nn.results.original_units import Array
+from pi3nn.results.tables import Entry
 
 
 def write(folder: Path, protocol: str) -> None:
     """Write the figures of a protocol as PNG and PDF into ``<folder>/figures/<protocol>/``."""
     source = read(folder, protocol)
-    place = folder / "figures" / protocol
-    place.mkdir(parents=True, exist_ok=True)
+    figures = folder / "figures" / protocol
+    figures.mkdir(parents=True, exist_ok=True)
     if source.uci:
-        save(robustness(source), place / "robustness")
-        save(coverage_against_width(source), place / "coverage_width")
+        save(robustness(source), figures / "robustness")
+        save(coverage_against_width(source), figures / "coverage_width")
     for experiment, report in source.ood.items():
         for name, figure in report.figures().items():
-            save(figure, place / (experiment if name == "figure" else f"{experiment}_{name}"))
+            save(figure, figures / (experiment if name == "figure" else f"{experiment}_{name}"))
 
 
 def robustness(source: Source) -> Figure:
     """Coverage of every setting: one panel per data set, one column of dots per method."""
     figure, panels = _panels(source, "Coverage over all hyper-parameters and splits")
     for ax, dataset in panels:
-        for place, method in enumerate(METHODS):
+        for x, method in enumerate(UCI):
             entry = source.entry(method, dataset)
             if entry and entry.stats:
-                strip(ax, place, _picp(entry), method)
+                strip(ax, x, _picp(entry), method)
             else:
-                ax.text(place, GAMMA - 0.02, "not run", rotation=90, ha="center", va="top",
+                ax.text(x, GAMMA - 0.02, "not run", rotation=90, ha="center", va="top",
                         fontsize=7, color="grey")  # fmt: skip
-        ax.set_xticks(range(len(METHODS)), [TITLES[m] for m in METHODS], fontsize=8)
-        ax.set_xlim(-0.6, len(METHODS) - 0.4)
+        ax.set_xticks(range(len(UCI)), [title(m) for m in UCI], fontsize=8)
+        ax.set_xlim(-0.6, len(UCI) - 0.4)
     return figure
 
 
-def strip(ax: Axes, place: float, picp: NDArray[np.float64], method: str) -> Axes:
+def strip(ax: Axes, x: float, picp: Array, method: str) -> Axes:
     """One dot per run or scenario, spread sideways, and a line at their mean."""
     aside = 0.3 * np.sin(np.arange(len(picp)) * 2.399963)  # even, and the same every time
-    _dots(ax, place + aside, picp, method)
-    ax.plot([place - 0.38, place + 0.38], [picp.mean()] * 2, color="black", lw=1.5, zorder=4)
+    _dots(ax, x + aside, picp, method)
+    ax.plot([x - 0.38, x + 0.38], [picp.mean()] * 2, color="black", lw=1.5, zorder=4)
     return ax
 
 
-def _dots(ax: Axes, x: NDArray[np.float64], y: NDArray[np.float64], method: str) -> None:
-    colour, marker = COLOURS[method], MARKERS[method]
+def _dots(ax: Axes, x: Array, y: Array, method: str) -> None:
     size = 11 if len(x) < 100 else 6
-    ax.scatter(x, y, s=size, alpha=0.55, lw=0, color=colour, marker=marker, zorder=3)
+    look: dict[str, Any] = {"color": colour(method), "marker": marker(method)}
+    ax.scatter(x, y, s=size, alpha=0.55, lw=0, zorder=3, **look)
 
 
 def coverage_against_width(source: Source) -> Figure:
     """Every run or scenario by its width and its coverage; best is the line, far to the left."""
     figure, panels = _panels(source, "Coverage against width")
     for ax, dataset in panels:
-        own = {m: e for m in METHODS if (e := source.entry(m, dataset)) and e.stats}
-        for method, entry in own.items():
+        entries = {m: e for m in UCI if (e := source.entry(m, dataset)) and e.stats}
+        for method, entry in entries.items():
             cloud(ax, entry, method)
-        if own:
+        if entries:
             _log_scale(ax)
         else:
             ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", color="grey")
             ax.set_xticks([])
     figure.axes[-2].set_xlabel("mean width over the range of the target (log scale)", fontsize=10)
     shown = [
-        Line2D([], [], ls="none", marker=MARKERS[m], color=COLOURS[m], ms=5, label=TITLES[m])
-        for m in METHODS
+        Line2D([], [], ls="none", marker=marker(m), color=colour(m), ms=5, label=title(m))
+        for m in UCI
     ]
     figure.legend(handles=shown, loc="outside lower center", ncols=5, fontsize=9, frameon=False)
     return figure
@@ -103,7 +107,7 @@ def cloud(ax: Axes, entry: Entry, method: str) -> Axes:
     return ax
 
 
-def _picp(entry: Entry) -> NDArray[np.float64]:
+def _picp(entry: Entry) -> Array:
     return entry.units["picp"].dropna().to_numpy(dtype=float)
 
 
@@ -114,12 +118,12 @@ def _cut_grids(source: Source) -> str:
     return f"\nSQR on {', '.join(cut)}: one setting, not the whole grid" if cut else ""
 
 
-def _panels(source: Source, title: str) -> tuple[Figure, Iterator[tuple[Axes, str]]]:
+def _panels(source: Source, heading: str) -> tuple[Figure, Iterator[tuple[Axes, str]]]:
     """Nine panels with the band in which the coverage of right intervals falls."""
     figure, axes = plt.subplots(3, 3, figsize=(10, 8.6), sharey=True, layout="constrained")
     note = _cut_grids(source) + (f"\n{QUICK.partition('.')[0]}" if source.quick else "")
     figure.suptitle(
-        f"{title}, protocol {source.protocol}; blue: 95 % of test sets, if the intervals are right{note}",
+        f"{heading}, protocol {source.protocol}; blue: 95 % of test sets, if the intervals are right{note}",
         fontsize=11,
     )
 
@@ -129,11 +133,11 @@ def _panels(source: Source, title: str) -> tuple[Figure, Iterator[tuple[Axes, st
 
     def prepared() -> Iterator[tuple[Axes, str]]:
         for ax, dataset in zip(axes.flat, SETS, strict=True):
-            own = [e for m in METHODS if (e := source.entry(m, dataset))]
-            ax.set_title(f"{dataset}, {own[0].rows} test rows" if own else dataset, fontsize=10)
+            rows = [e.rows for m in UCI if (e := source.entry(m, dataset))]
+            ax.set_title(f"{dataset}, {rows[0]} test rows" if rows else dataset, fontsize=10)
             ax.axhline(GAMMA, color=INSIDE, lw=1, zorder=1)
-            if own:
-                ax.axhspan(*band(own[0].rows), color=BAND, alpha=0.45, lw=0, zorder=0)
+            if rows:
+                ax.axhspan(*band(rows[0]), color=BAND, alpha=0.45, lw=0, zorder=0)
             ax.tick_params(labelsize=8)
             yield ax, dataset
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from pi3nn import atomic
 from pi3nn.errors import UserError, nearest
-from pi3nn.paper.tables import swept_columns
+from pi3nn.results.tables import swept_columns
 from pi3nn.store import Store
 
 COLUMNS = [
@@ -46,8 +46,8 @@ def of_members(store: Store, keys: Sequence[str], levels: Sequence[float]) -> pd
     order = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     records = pd.DataFrame(store.rows(order))
     records = records[records["gamma"].isin(list(levels))]
-    places = pd.DataFrame({"key": records["key"].map(order), "gamma": records["gamma"]})
-    records = records.loc[places.sort_values(["key", "gamma"], kind="stable").index]
+    ranks = pd.DataFrame({"key": records["key"].map(order), "gamma": records["gamma"]})
+    records = records.loc[ranks.sort_values(["key", "gamma"], kind="stable").index]
     return records.reset_index(drop=True)
 
 
@@ -55,21 +55,21 @@ def _filtered(records: pd.DataFrame, text: str, stores: Sequence[Store]) -> pd.D
     key, equals, values = text.partition("=")
     if not equals:
         raise UserError(f"'{text}' is not a filter of the form column=value")
-    found = records[key] if key in records else _from_configs(records, key, stores)
-    return records[_matches(found, values.split(","))]
+    column = records[key] if key in records else _from_configs(records, key, stores)
+    return records[_matches(column, values.split(","))]
 
 
 def _from_configs(records: pd.DataFrame, key: str, stores: Sequence[Store]) -> pd.Series:
     """The value of a key that is not a column, read from the members' configurations."""
     values: dict[str, Any] = {}
-    known = set(records.columns)
+    names = set(records.columns)
     for member in records["key"].unique():
         store = next(store for store in stores if member in store)
         config = _flat(store.config(member))
-        known |= config.keys()
+        names |= config.keys()
         values[member] = config.get(key)
-    if key not in known:
-        raise UserError(f"records have no column '{key}'{nearest(key, known)}")
+    if key not in names:
+        raise UserError(f"records have no column '{key}'{nearest(key, names)}")
     return records["key"].map(values).rename(key)
 
 

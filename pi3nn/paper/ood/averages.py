@@ -1,32 +1,20 @@
-"""The runs of one experiment, and the averages over them that tables show beside the printed numbers.
-
-The printed numbers are single runs, so ours are judged by the scatter of single runs: they agree if
-
-    |ours - printed| <= 0.01 + 2 s sqrt(1 + 1 / n),
-
-with `s` the standard deviation over our `n` runs. The scatter of one run is not known: if it differs
-by more than 0.01, the verdict says that there was one run only.
-"""
+"""The runs of one experiment, and the averages over them that tables show beside printed numbers."""
 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pi3nn.paper import published, verdicts
+from pi3nn.paper import paper_methods, published, verdicts
 from pi3nn.paper.ood import frame
-from pi3nn.paper.ood.measures import TITLES
-from pi3nn.paper.records import COLUMNS
-from pi3nn.paper.tables import each
+from pi3nn.results.records import COLUMNS
+from pi3nn.results.tables import each
 from pi3nn.store import Arrays, Store
-
-ONE_RUN = "differs, one run only"
 
 
 @dataclass(frozen=True)
@@ -40,17 +28,20 @@ class Runs:
         comes with both targets, it is two methods.
     picture
         What figures show of a method's first trained member.
+    changed
+        By method, the dotted keys that differ from the experiment's own settings.
     """
 
     table: pd.DataFrame
     picture: Callable[[str], Arrays]
+    changed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: pd.DataFrame, picture: Callable[[str], Arrays]) -> Runs:
         """Of a table as it was made or read; columns that are empty may be left out."""
         table = table.sort_values("gamma", kind="stable")  # tables go from level to level
-        known = [*COLUMNS, *frame.MEASURED]
-        table = table.reindex(columns=[*known, *(name for name in table if name not in known)])
+        columns = [*COLUMNS, *frame.MEASURED]
+        table = table.reindex(columns=[*columns, *(name for name in table if name not in columns)])
         targets = table.get("method.fix_targets", pd.Series(dtype=object))
         if targets.nunique() > 1:
             suffix = np.where(targets.eq(True), "_fixed", "")
@@ -79,9 +70,7 @@ class Runs:
     @property
     def methods(self) -> list[str]:
         """Those with a trained member, in the order of the paper."""
-        found = list(dict.fromkeys(self.trained["method"]))
-        known = [name for name in TITLES if name in found]
-        return known + [name for name in found if name not in TITLES]
+        return paper_methods.in_order(list(dict.fromkeys(self.trained["method"])))
 
 
 _BY = ["method", "gamma", "set"]
@@ -117,29 +106,23 @@ def averages(runs: Runs) -> pd.DataFrame:
     return table.reset_index()
 
 
-MOST_SCATTER = 0.25
-"""A quarter of the scale of confidences: runs that scatter more would agree with anything."""
+def beside_paper(table: pd.DataFrame, printed_in: str, runs: Runs) -> pd.DataFrame:
+    """The same rows with ``paper``, as printed, ``verdict`` on the mean and its ``explanation``.
 
-
-def allowed(std: float, runs: int) -> float:
-    """How far ours may be from a printed single run; `std` over our runs, NaN if there is one."""
-    scatter = 0.0 if math.isnan(std) else 2 * std * math.sqrt(1 + 1 / runs)
-    return 0.01 + min(scatter, MOST_SCATTER)
-
-
-def beside_paper(table: pd.DataFrame, printed_in: str) -> pd.DataFrame:
-    """The same rows with ``paper``, as printed, and ``verdict``, empty where nothing is printed."""
-    found = []
-    for row in each(table):
-        mean, std = (
-            published.cell(printed_in, row.method, row.set, what) for what in ("mean", "std")
-        )
-        if mean is None or std is None:
-            found.append(("", ""))
-            continue
-        verdict = verdicts.verdict(row.confidence_mean, mean, allowed(row.seeds_std, row.runs))
-        if verdict == verdicts.DIFFERS and row.runs == 1:
-            verdict = ONE_RUN
-        found.append((f"{mean.printed} ± {std.printed}", verdict))
-    columns = pd.DataFrame(found, columns=["paper", "verdict"], index=table.index)
+    Empty where nothing is printed; no verdict where the runs of a method have other settings.
+    """
+    rows = [_beside(row, printed_in, runs) for row in each(table)]
+    columns = pd.DataFrame(rows, columns=["paper", "verdict", "explanation"], index=table.index)
     return pd.concat([table, columns], axis=1)
+
+
+def _beside(row: Any, printed_in: str, runs: Runs) -> tuple[str, str, str]:
+    place = (printed_in, row.method, row.set, "mean")
+    mean, std = published.cell(*place), published.cell(*place[:3], "std")
+    if mean is None or std is None:
+        return "", "", ""
+    printed = f"{mean.printed} ± {std.printed}"
+    if runs.changed.get(row.method):
+        return printed, "", ""
+    judged = verdicts.on_confidence(row, str(runs.first.protocol), place)
+    return printed, judged.verdict, judged.explanation

@@ -1,0 +1,121 @@
+"""Tables from records: scenarios, and statistics of coverage over them; and how tables are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pi3nn import atomic
+
+SCENARIO_METRICS = ["picp", "mpiw", "nmpiw", "rmse", "interval_score"]
+
+
+def swept_columns(records: pd.DataFrame) -> list[str]:
+    """Hyper-parameters (``method.<name>``) that differ between the rows of one method."""
+    columns = [name for name in map(str, records) if name.startswith("method.")]
+    groups = records.groupby(["experiment", "dataset", "method", "protocol", "calibrate"])
+    return [name for name in columns if (groups[name].nunique(dropna=False) > 1).any()]
+
+
+def write(table: pd.DataFrame, path: Path) -> None:
+    """A table of results as CSV, with no more digits than they have."""
+    atomic.write_text(path, table.to_csv(index=False, float_format="%.6g"))
+
+
+def each(table: pd.DataFrame) -> Iterator[Any]:
+    """The rows of a table, by attribute."""
+    yield from table.itertuples()
+
+
+def scenarios(records: pd.DataFrame) -> pd.DataFrame:
+    """Average over seeds: one row per split and hyper-parameters.
+
+    Columns: ``split``, the swept hyper-parameters, ``runs``, ``failed``, ``n`` (rows of the set) and
+    the mean of each of `SCENARIO_METRICS`.
+    """
+    by = ["split", *swept_columns(records)]
+    groups = records.groupby(by, dropna=False, sort=True)
+    table = groups[SCENARIO_METRICS].mean()
+    table.insert(0, "runs", groups.size())
+    table.insert(1, "failed", groups["status"].agg(lambda status: int((status != "ok").sum())))
+    table.insert(2, "n", groups["n"].first())
+    return table.reset_index()
+
+
+def statistics(units: pd.DataFrame, gamma: float) -> dict[str, float]:
+    """Mean, std, best (nearest to `gamma`) and worst (farthest) PICP, and the width at the best.
+
+    The width at the best is the mean NMPIW of all rows whose PICP is exactly the best one.
+    """
+    picp = units["picp"].dropna()
+    distance = (picp - gamma).abs().round(12)
+    best = picp.iloc[int(distance.argmin())]
+    return {
+        "mean": float(picp.mean()),
+        "std": float(picp.std(ddof=1)) if len(picp) > 1 else 0.0,
+        "best": float(best),
+        "worst": float(picp.iloc[int(distance.argmax())]),
+        "width": float(units.loc[units["picp"] == best, "nmpiw"].mean()),
+    }
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one method did on one data set at one level.
+
+    ``records`` has one row per member, ``units`` one per ``unit`` (run or scenario);
+    ``stats`` are those of `statistics`, empty if every member failed.
+    """
+
+    records: pd.DataFrame
+    units: pd.DataFrame
+    stats: Mapping[str, float]
+    unit: str
+    gamma: float
+
+    @classmethod
+    def of(cls, records: pd.DataFrame, unit: str, gamma: float) -> Entry:
+        """Of the records on one set at `gamma`; `unit` is ``run`` or ``scenario``."""
+        units = scenarios(records) if unit == "scenario" else records
+        stats = statistics(units, gamma) if units["picp"].notna().any() else {}
+        return cls(records, units, stats, unit, gamma)
+
+    @property
+    def method(self) -> str:
+        return str(self.records["method"].iloc[0])
+
+    @property
+    def rows(self) -> int:
+        """Test rows of one split."""
+        return int(self.records["n"].iloc[0])
+
+    @property
+    def splits(self) -> int:
+        return int(self.records["split"].nunique())
+
+    @property
+    def failed(self) -> int:
+        return int((self.records["status"] != "ok").sum())
+
+    def widths(self) -> pd.Series:
+        """The width at the best coverage of each split."""
+        by_split = {
+            split: statistics(units, self.gamma)["width"]
+            for split, units in self.units.groupby("split")
+            if units["picp"].notna().any()
+        }
+        return pd.Series(by_split, dtype=float)
+
+
+def markdown(table: pd.DataFrame) -> Iterator[str]:
+    """The lines of a table that reads well both as plain text and as Markdown."""
+    cells = [list(map(str, table.columns)), *table.astype(str).to_numpy().tolist()]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    for number, row in enumerate(cells):
+        yield "| " + " | ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)) + " |"
+        if number == 0:
+            yield "|" + "|".join("-" * (w + 2) for w in widths) + "|"

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import pandas as pd
+
+from pi3nn.results import latex
+
+
+def test_latex_escapes_what_latex_would_read_otherwise() -> None:
+    text = latex.table(pd.DataFrame({"a_b": ["5 %", "1 ± 2"]}))
+    assert r"a\_b" in text
+    assert r"5 \%" in text
+    assert r"1 $\pm$ 2" in text
+
+
+def test_every_group_of_rows_has_a_rule_above() -> None:
+    assert latex.tabular(["", "a"], [[["x", "1"], ["", "2"]], [["y", "3"]]]).splitlines() == [
+        r"\begin{tabular}{ll}",
+        r"\toprule",
+        r" & a \\",
+        r"\midrule",
+        r"x & 1 \\",
+        r" & 2 \\",
+        r"\midrule",
+        r"y & 3 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
