@@ -31,11 +31,12 @@ INTRO = """\
 
 Every key may stand on the command line as `key=value`. A name or a value that the schema does not know is
 refused before anything is loaded. `pi3nn-run … --cfg job` prints all keys of a run with their values, and
-trains nothing.
+trains nothing; with `explain=true` it also prints where each comes from.
 
 Values come from, later ones winning: `configs/config.yaml`, the protocol, the data set, the method, the
-experiment, `configs/settings/<protocol>/` (what a protocol says of an experiment, of a method in it, of a
-method on one data set), the command line. So a default below is what holds where no setting says otherwise.
+experiment, the tables in `configs/settings/` (what differs for a method in an experiment, then on a data set;
+of each under both protocols, then under one), [YAMLs of your own](extending.md#settings-of-your-own), the
+command line. So a default below is what holds where no setting says otherwise.
 A key in `sweep` runs through all of its values unless it is set on the command line.
 
 The parameters of the [estimators](own-data.md#from-python) are the keys of their method, without `method.`,
@@ -52,21 +53,25 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def page() -> str:
     run = values(CONFIGS / "config.yaml")
-    shown = [f.name for f in fields(config.Run) if f.name in run and f.name != "encoder"]
-    parts = [INTRO, "## Of a run", table("", config.Run, [CONFIGS / "config.yaml"], shown)]
+    shown = [f.name for f in fields(config.RunConfig) if f.name in run and f.name != "encoder"]
+    parts = [INTRO, "## Of a run", table("", config.RunConfig, [CONFIGS / "config.yaml"], shown)]
     parts += ["## Choices", *map(choices, ("experiment", "protocol", "dataset", "method"))]
-    streamflow = CONFIGS / "settings" / "paper" / "streamflow.yaml"
+    settings = CONFIGS / "settings" / "all.yaml"
     parts += ["## Of the encoder", "What stands in front of the method in `experiment=streamflow`."]
-    parts += [table("encoder.", lstm.Settings, [streamflow])]
+    parts += [table("encoder.", lstm.Settings, [settings])]
     parts += ["## Of a data set"]
     for source in data.sources():
-        files = [path for path in files_of("dataset") if source in bases(path)]
+        files = [
+            path for path in files_of("dataset") if config.schema_of("dataset", path.stem) == source
+        ]
         names = ", ".join(f"`{path.stem}`" for path in files)
         parts += [f"### From the source {source}", f"Data sets: {names}."]
         parts += [table("dataset.", data.source(source).Settings, files)]
     parts += ["## Of a method"]
     for kind in methods.kinds():
-        files = [path for path in files_of("method") if kind in bases(path)]
+        files = [
+            path for path in files_of("method") if config.schema_of("method", path.stem) == kind
+        ]
         parts += [f"### Of {kind}", table("method.", methods.get(kind).Settings, files[:1])]
         parts += [variant(path, kind) for path in files[1:]]
     return "\n\n".join(parts) + "\n"
@@ -74,14 +79,6 @@ def page() -> str:
 
 def files_of(group: str) -> list[Path]:
     return sorted((CONFIGS / group).glob("*.yaml"))
-
-
-def bases(path: Path) -> list[str]:
-    """The source or kind of a YAML and, of a variant, the YAML it starts from."""
-    entries = re.findall(
-        r"^  - (?:\S*/)?(?:base_)?(\w+)", path.read_text(encoding="utf-8"), flags=re.M
-    )
-    return [name for name in entries if name != "_self_"]
 
 
 def choices(group: str) -> str:
@@ -151,9 +148,11 @@ def values(path: Path) -> dict[str, Any]:
 
 
 def flat(path: Path) -> dict[str, Any]:
-    """The keys of a YAML, those below `method` or `encoder` among them."""
+    """The keys of a YAML, those below `method` or, in the settings, the encoder among them."""
     content = values(path)
-    return content | content.get("method", {}) | (content.get("encoder") or {})
+    if path.parent.name == "settings":
+        return dict(content["streamflow"]["both"]["encoder"])
+    return content | content.get("method", {})
 
 
 def comments(path: Path) -> dict[str, str]:

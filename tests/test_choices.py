@@ -15,9 +15,9 @@ def script() -> dict[str, object]:
     return runpy.run_path(str(REPOSITORY / "scripts" / "choose_settings"), run_name="script")
 
 
-def test_committed_yaml_and_table_are_what_the_script_writes(script) -> None:
+def test_committed_settings_and_table_are_what_the_script_writes(script) -> None:
     scores = pd.read_csv(REPOSITORY / "docs" / "choices.csv")
-    assert script["YAML"].read_text() == script["yaml_text"](scores)
+    assert script["SETTINGS"].read_text() == script["settings_text"](scores)
     assert script["TABLE"].read_text() == script["table_text"](scores)
 
 

@@ -20,24 +20,32 @@ def as_hydra_wants(arguments: Sequence[str]) -> list[str]:
     """Say it as Hydra wants to hear it.
 
     ``seeds=3`` becomes a list, and so does each alternative of ``-m seeds=1,2``, since lists are
-    typed; ``sweep={...}`` may name keys that are not swept yet; a run that is only planned leaves
-    no folder; a table of one's own is fitted, and named after its file.
+    typed; ``sweep={...}`` may name keys that are not swept yet; a run that is only planned or
+    explained leaves no folder; a table of one's own is fitted, and named after its file.
     """
+    config.use_folders(arguments)
     completed = [_with_brackets(argument) for argument in arguments]
-    if "dataset=table" in arguments:
-        completed += _about_table(arguments)
-    if any(argument.lower() in _PLANS for argument in arguments):
+    completed += _about_table(arguments)
+    if any(argument.lower() in _TRAIN_NOTHING for argument in arguments):
         completed += ["hydra.run.dir=.", "hydra.output_subdir=null"]
     return completed
 
 
-_PLANS = ("plan=true", "plan=yes", "plan=on", "plan=1")  # what OmegaConf takes for true
+# What OmegaConf takes for true.
+_TRAIN_NOTHING = [
+    f"{key}={true}" for key in ("plan", "explain") for true in ("true", "yes", "on", "1")
+]
 
 
 def _about_table(arguments: Sequence[str]) -> list[str]:
-    """``experiment=fit`` and the name of the file without its endings, unless said otherwise."""
+    """``experiment=fit`` and, where the data set is no YAML of the user's own, the name of the file
+    without its endings, unless said otherwise."""
     values = dict(argument.partition("=")[::2] for argument in arguments)
+    if config.schema_of("dataset", values.get("dataset", "")) != "table":
+        return []
     added = [] if "experiment" in values else ["experiment=fit"]
+    if values["dataset"] != "table":
+        return added
     name = re.sub(r"\W+", "_", Path(values.get("dataset.path", "")).name.split(".")[0])
     return added if "dataset.name" in values or not name else [*added, f"dataset.name='{name}'"]
 
@@ -107,7 +115,7 @@ def _unknown_choice(key: str, value: str) -> str | None:
     folder = paths.configs() / key.lstrip("+")
     if "." in key or not folder.is_dir():
         return None
-    choices = sorted(path.stem for path in folder.glob("*.yaml"))
+    choices = config.names(key.lstrip("+"))
     for choice in value.split(","):
         if choice not in choices:
             return (
@@ -134,7 +142,7 @@ def _base(overrides: Sequence[str]) -> DictConfig:
         key, _, value = text.partition("=")
         if (paths.configs() / key).is_dir():
             chosen.append(f"{key}={value.split(',')[0]}")
-    return config.composed(*chosen)
+    return config.composed(*chosen, *config.search_path())
 
 
 def _keys(cfg: DictConfig, prefix: str = "") -> list[str]:

@@ -25,6 +25,7 @@ Train prediction-interval methods on the paper's data or your own; print and sto
   pi3nn-run dataset=boston protocol=released             as in the authors' released runs
   pi3nn-run -m dataset=boston,wine method.hidden=20,50   a sweep: every combination, few stacks
   pi3nn-run -m dataset=boston,wine plan=true             what would be trained, and how long
+  pi3nn-run dataset=boston explain=true                  every value and where it comes from
   pi3nn-run dataset=boston --cfg job                     show the configuration, run nothing
 
 Choices:
@@ -118,7 +119,7 @@ def _hydra_main() -> None:
     from pi3nn import config
     from pi3nn.run import folders
 
-    config.register()
+    config.register(sys.argv[1:])
     folders.register()
     mistakes: list[Exception] = []
 
@@ -156,12 +157,16 @@ def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool 
     """One job: check, run, and write table and figure into `folder`; or only say what it would do."""
     from omegaconf import DictConfig
 
+    from pi3nn import config
     from pi3nn.paper.run_verdicts import beside_paper
     from pi3nn.results import run_page, summary
     from pi3nn.run import forecast, save
     from pi3nn.run.request import request
 
     assert isinstance(cfg, DictConfig)
+    if cfg.explain:
+        print("\n".join(config.explain(cfg, overrides)))
+        return
     asked = request(cfg, overrides)
     store, levels, options = asked.store, asked.levels, asked.options
     if cfg.plan:

@@ -57,8 +57,9 @@ def settings(name: str, /, **overrides: Any) -> Any:
         )
     config = OmegaConf.load(paths.configs() / "dataset" / f"{name}.yaml")
     assert isinstance(config, DictConfig)
-    base = next(entry for entry in config.pop("defaults") if entry.startswith("base_"))
-    schema = OmegaConf.structured(source(base.removeprefix("base_")).Settings)
+    entries = [str(entry).partition("@")[0] for entry in config.pop("defaults")]
+    base = next(entry for entry in entries if entry.startswith("/schema/dataset/"))
+    schema = OmegaConf.structured(source(base.removeprefix("/schema/dataset/")).Settings)
     try:
         return OmegaConf.to_object(OmegaConf.merge(schema, config, overrides))
     except ConfigKeyError as error:

@@ -29,7 +29,7 @@ from pi3nn.errors import UserError
 
 @dataclass
 class Settings:
-    """Keys of ``encoder`` in a configuration; ``configs/settings/paper/streamflow.yaml`` has them."""
+    """Keys of ``encoder`` in a configuration; ``configs/settings/all.yaml`` has them."""
 
     units: int = MISSING
     channels: int = MISSING

@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as arrays_from_bytes
 from safetensors.numpy import save as bytes_from_arrays
 
-from pi3nn import atomic, methods
+from pi3nn import atomic, config, methods
 from pi3nn.data.own.columns import Schema
 from pi3nn.data.scaling import Scaler
 from pi3nn.errors import UserError
@@ -174,7 +174,8 @@ def _saved(description: Mapping[str, Any], arrays: Arrays) -> SavedModel:
     if kind not in methods.kinds():
         raise ValueError(f"no method {kind}")
     schema = OmegaConf.structured(methods.get(kind).Settings)
-    settings = OmegaConf.to_object(OmegaConf.merge(schema, description["method"]))
+    stored = config.without_removed(kind, description["method"])
+    settings = OmegaConf.to_object(OmegaConf.merge(schema, stored))
     scalers = [
         Scaler(np.array(s["x_mean"]), np.array(s["x_std"]), s["y_mean"], s["y_std"])
         for s in description["scaling"]

@@ -23,7 +23,17 @@ LONGEST = 80
 _IN_THE_PATH = ("experiment", "dataset", "protocol", "dataset.name")
 _OF_TABLES = ("dataset.path", "dataset.target")
 # They decide where and how fast a run is computed, not what comes out.
-_WITHOUT_EFFECT = ("store", "device", "engine", "workers", "memory", "save_model", "plan", "force")
+_WITHOUT_EFFECT = (
+    "store",
+    "device",
+    "engine",
+    "workers",
+    "memory",
+    "save_model",
+    "plan",
+    "explain",
+    "force",
+)
 
 
 def register() -> None:

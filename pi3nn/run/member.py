@@ -80,13 +80,7 @@ def members(cfg: DictConfig) -> list[Member]:
     for point in config.sweep_points(cfg):
         resolved = OmegaConf.to_container(config.apply(cfg, point), resolve=True, enum_to_str=True)
         assert isinstance(resolved, dict)
-        shared = {key: resolved[key] for key in ("experiment", "protocol", "dataset", "method")}
-        shared |= {key: resolved[key] for key in ("scaling", "holdout", "calibrate")}
-        shared |= {key: resolved[key] for key in ("device", "engine")}
-        # These two are left out where they are not set: older members keep their names.
-        shared |= {"encoder": resolved["encoder"]} if resolved["encoder"] else {}
-        if shared["dataset"].get("limit", 0) is None:
-            del shared["dataset"]["limit"]
+        shared = config.decisive(resolved)
         retrains = method.retrains(method.Settings(**resolved["method"]))
         levels = list(cfg.levels) if retrains else [None]
         result += [
@@ -111,13 +105,13 @@ def _check_rows(members: list[Member], gamma: float) -> None:
             )
 
 
-def _member(config: dict[str, Any]) -> Member:
-    member = Member(config, "")
-    config["engine"] = _engine(member)
-    data_hash = _fingerprint(json.dumps(config["dataset"], sort_keys=True), config["split"])
+def _member(settings: dict[str, Any]) -> Member:
+    member = Member(settings, "")
+    settings["engine"] = _engine(member)
+    data_hash = _fingerprint(json.dumps(settings["dataset"], sort_keys=True), settings["split"])
     version = NUMERICS + methods.get(member.kind).revision
-    identity = json.dumps([config, data_hash, version], sort_keys=True)
-    return Member(config, hashlib.sha256(identity.encode()).hexdigest()[:20])
+    hashed = json.dumps([config.as_hashed(settings), data_hash, version], sort_keys=True)
+    return Member(settings, hashlib.sha256(hashed.encode()).hexdigest()[:20])
 
 
 def _engine(member: Member) -> str:

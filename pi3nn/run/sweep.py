@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
+from pi3nn import config
 from pi3nn.errors import SweepError, UserError, sentence
 from pi3nn.paper import ood
 from pi3nn.paper.run_verdicts import beside_paper
@@ -61,9 +62,15 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: Explain) -> N
     """
     labels = swept(batch)
     jobs = [SweepJob(number, list(batch[number]), labels[number]) for number in range(len(batch))]
+    explained: list[str] = []
     for job in jobs:
         try:
-            job.request = request(hydra.compose(job.overrides), job.overrides)
+            cfg = hydra.compose(job.overrides)
+            if cfg.explain:
+                heading = [_heading(job)] if job.swept else []
+                explained += [*heading, *config.explain(cfg, job.overrides), ""]
+            else:
+                job.request = request(cfg, job.overrides)
         except UserError as error:
             job.failure = str(error)
         except (HydraException, OmegaConfBaseException) as error:
@@ -72,10 +79,12 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: Explain) -> N
     if not good:
         raise UserError("; ".join(dict.fromkeys(job.failure for job in jobs)))
     _print_failures(jobs)
-    last = good[-1].asked
-    if last.cfg.plan:
-        print("\n".join(_forecast(good, hydra, last.options)))
+    if explained:
+        print("\n".join(explained))
+    elif good[-1].asked.cfg.plan:
+        print("\n".join(_forecast(good, hydra, good[-1].asked.options)))
     else:
+        last = good[-1].asked
         hydra.start()
         _train(good, hydra, last.options)
         _finish(good, hydra)
@@ -176,5 +185,9 @@ def _raise_failures(jobs: Sequence[SweepJob]) -> None:
 
 
 def _line(job: SweepJob) -> str:
+    return f"  {_heading(job)}: {job.failure}"
+
+
+def _heading(job: SweepJob) -> str:
     values = " ".join(f"{key}={value}" for key, value in job.swept.items())
-    return f"  job {job.number} ({values}): {job.failure}"
+    return f"job {job.number} ({values})"

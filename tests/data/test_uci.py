@@ -227,6 +227,6 @@ def test_registry_lists_exactly_the_bundled_data_files() -> None:
 @pytest.mark.parametrize("name", SHAPES)
 def test_yaml_names_its_set_and_fits_the_schema(name: str) -> None:
     config = OmegaConf.load(paths.configs() / "dataset" / f"{name}.yaml")
-    assert config.pop("defaults") == ["base_uci", "_self_"]
+    assert config.pop("defaults") == ["/schema/dataset/uci@_here_", "_self_"]
     settings = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(uci.Settings), config))
     assert settings == uci.Settings(name=name)

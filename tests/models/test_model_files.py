@@ -63,6 +63,15 @@ def test_a_loaded_model_says_of_the_test_rows_what_its_run_said(
     assert saved.schema.target in members[0].dataset.table()
 
 
+def test_a_model_with_a_setting_that_is_gone_is_loaded(tmp_path: Path) -> None:
+    trained(tmp_path, "qd")
+    rewrite(tmp_path / "model", lambda d: d["method"].update(decay_unit="step"))
+    assert model_files.load(tmp_path / "model").model.kind == "qd"
+    rewrite(tmp_path / "model", lambda d: d["method"].update(decay_unit="epoch"))
+    with pytest.raises(UserError, match="train it again"):
+        model_files.load(tmp_path / "model")
+
+
 def rewrite(folder: Path, change: Callable[[dict[str, Any]], None], sign: bool = True) -> None:
     """Change the JSON of a model; with `sign` as someone would who knows how it is made."""
     path = folder / "model.json"

@@ -1,0 +1,130 @@
+"""The YAMLs that can be chosen: ours, a user's own, and what each starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+
+from pi3nn import paths
+from pi3nn.config.document import Document, Tree, merged, read
+
+# The config groups, each of which wins over those before it.
+GROUPS = ("protocol", "dataset", "method", "experiment")
+
+_own_folders: list[Path] = []  # of ``--config-dir`` and ``hydra.searchpath``, the newest first
+
+
+def use_folders(arguments: Sequence[str]) -> bool:
+    """Look for YAMLs also in the folders that a command's arguments name; whether one is new."""
+    named = [path for path in _folders(arguments) if path.is_dir()]
+    rest = [path for path in _own_folders if path not in named]
+    changed = bool(named)
+    _own_folders[:] = [*named, *rest]
+    return changed
+
+
+def _folders(arguments: Sequence[str]) -> list[Path]:
+    """What follows ``--config-dir`` or ``-cd``, and the folders in ``hydra.searchpath=[...]``."""
+    folders = []
+    for argument, following in pairwise([*arguments, ""]):
+        option, _, value = argument.partition("=")
+        if option in ("--config-dir", "-cd"):
+            folders.append(value or following)
+        elif option.lstrip("+") == "hydra.searchpath":
+            folders += _listed(argument)
+    return [Path(folder.removeprefix("file://")).absolute() for folder in folders if folder]
+
+
+def _listed(argument: str) -> list[str]:
+    try:
+        value = OverridesParser.create().parse_override(argument).value()
+    except HydraException:
+        return []  # Hydra will say what is wrong with it
+    return [str(folder) for folder in value] if isinstance(value, list) else []
+
+
+def search_path() -> list[str]:
+    """The override that lets Hydra find these folders, too."""
+    folders = ",".join(f"'file://{folder}'" for folder in _own_folders)
+    return [f"hydra.searchpath=[{folders}]"] if folders else []
+
+
+def names(group: str) -> list[str]:
+    """What may stand behind ``<group>=``."""
+    return sorted({path.stem for folder in _all() for path in (folder / group).glob("*.yaml")})
+
+
+def our_names(group: str) -> list[str]:
+    """Those of `names` that come with the project."""
+    return sorted(path.stem for path in (paths.configs() / group).glob("*.yaml"))
+
+
+def document(group: str, name: str) -> Document | None:
+    """The YAML of a choice. Ours wins over a user's of the same name, as in Hydra's search path."""
+    paths_of_name = [folder / group / f"{name}.yaml" for folder in _all()]
+    return next((read(path) for path in paths_of_name if path.is_file()), None)
+
+
+def is_own(path: Path) -> bool:
+    """Whether a YAML is a user's."""
+    return not path.is_relative_to(paths.configs().absolute())
+
+
+def ancestors(group: str, name: str) -> list[str]:
+    """The names that a choice starts from by its ``defaults:``, the first one first, itself last."""
+    found = document(group, name)
+    parents = _parents(group, found) if found and found.defaults else []
+    above = [
+        ancestor for parent in parents if parent != name for ancestor in ancestors(group, parent)
+    ]
+    return list(dict.fromkeys([*above, name]))
+
+
+def schema_of(group: str, name: str) -> str | None:
+    """Kind of a method, source of a data set; None where the YAML is missing or names none."""
+    for ancestor in ancestors(group, name):
+        found = document(group, ancestor)
+        for entry in found.defaults if found else []:
+            head, _, last = _config_name(entry).rpartition("/")
+            if head == f"/schema/{group}":
+                return last
+    return None
+
+
+def own_values(group: str, name: str) -> tuple[Tree, Tree]:
+    """Values and marks of what a user's own YAMLs set, in the order of their ``defaults:``."""
+    values, marks = [], []
+    for ancestor in ancestors(group, name):
+        found = document(group, ancestor)
+        if found and is_own(found.path):
+            values.append(placed(found.values, group, found.package))
+            marks.append(placed(found.marks, group, found.package))
+    return merged(*values), merged(*marks)
+
+
+def placed(tree: Tree, group: str, package: str | None) -> Tree:
+    """Keys as the run has them: those of a method's or data set's YAML stand below its group."""
+    if package == "_global_" or group in ("protocol", "experiment"):
+        return {key: value for key, value in tree.items() if key != "hydra"}
+    return {group: tree}
+
+
+def _all() -> list[Path]:
+    return [paths.configs().absolute(), *_own_folders]
+
+
+def _parents(group: str, found: Document) -> list[str]:
+    """The entries of ``defaults:`` that are choices of the same group."""
+    entries = [_config_name(entry) for entry in found.defaults if isinstance(entry, str)]
+    relative = [entry.removeprefix(f"/{group}/") for entry in entries]
+    return [entry for entry in relative if entry != "_self_" and not entry.startswith("/")]
+
+
+def _config_name(entry: Any) -> str:
+    """``/schema/method/qd`` of ``/schema/method/qd@_here_``."""
+    return str(entry).partition("@")[0].strip()

@@ -1,0 +1,123 @@
+"""From overrides to a configuration, and from its sweep to single points."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from pi3nn import paths
+from pi3nn.config import choices
+from pi3nn.config.document import leaves
+from pi3nn.config.schema import LISTS, register_schemas
+from pi3nn.config.settings import register_settings
+
+
+def register(arguments: Sequence[str] = ()) -> None:
+    """Hand schemas and settings to Hydra, before it composes.
+
+    `arguments` are those of the command: folders of YAMLs that they name (``--config-dir``) count.
+    """
+    store = ConfigStore.instance()
+    if "schema" not in store.repo:
+        register_schemas()
+    if choices.use_folders(arguments) or "settings" not in store.repo:
+        register_settings()
+
+
+def composed(*overrides: str) -> DictConfig:
+    """The configuration that ``pi3nn-run <overrides>`` would have; also inside another Hydra job."""
+    register(overrides)
+    current = GlobalHydra.instance()
+    outer, current.hydra = current.hydra, None
+    try:
+        with initialize_config_dir(str(paths.configs().absolute()), version_base="1.3"):
+            return compose("config", list(overrides))
+    finally:
+        GlobalHydra.instance().hydra = outer
+
+
+def settle_sweep(cfg: DictConfig, overrides: Sequence[str]) -> None:
+    """Take keys out of the sweep that are null there or set on the command line.
+
+    What the user says wins; null is how a YAML takes back what an earlier one swept.
+    """
+    set_keys = {override.lstrip("+~").split("=", 1)[0] for override in overrides}
+    with open_dict(cfg.sweep):
+        for key in list(cfg.sweep):
+            if key in set_keys or cfg.sweep[key] is None:
+                del cfg.sweep[key]
+
+
+def sweep_points(cfg: DictConfig) -> list[dict[str, Any]]:
+    """Every combination of the values in ``sweep``: one ``{key: value}`` each."""
+    points: list[dict[str, Any]] = [{}]
+    for key, values in cfg.sweep.items():
+        points = [{**point, str(key): value} for point in points for value in values]
+    return points
+
+
+def apply(cfg: DictConfig, point: dict[str, Any]) -> DictConfig:
+    """A copy of `cfg` with the values of a sweep point set, checked against the schema."""
+    changed = copy.deepcopy(cfg)
+    for key, value in point.items():
+        OmegaConf.update(changed, key, value)
+    return changed
+
+
+# What decides the numbers of a run, so that they may be held against the paper's; all of `dataset` and
+# `method` as well. Levels do not: each is compared with its own.
+_DECISIVE = ("scaling", "holdout", "encoder", "calibrate", "splits", "seeds", "unit")
+
+
+def differences(cfg: DictConfig) -> list[str]:
+    """The keys that decide numbers and differ from the experiment's own, in alphabetical order.
+
+    The experiment's own are those of ``pi3nn-run`` with its names of experiment, data set, method and
+    protocol and nothing else; a name that is not one of ours is what is returned, as
+    ``dataset=homes``. The sweep of `cfg` is settled.
+    """
+    chosen = {
+        "experiment": str(cfg.experiment),
+        "dataset": str(cfg.dataset.name),
+        "method": str(cfg.method.name),
+        "protocol": str(cfg.protocol),
+    }
+    foreign = [
+        f"{group}={name}" for group, name in chosen.items() if name not in choices.our_names(group)
+    ]
+    if foreign:
+        return foreign
+    own = _values_of_experiment(*(f"{group}={name}" for group, name in chosen.items()))
+    here = _decisive_values(cfg)
+    return sorted(key for key in {*own, *here} if own.get(key, "") != here.get(key, ""))
+
+
+@functools.lru_cache(maxsize=256)
+def _values_of_experiment(*overrides: str) -> dict[str, str]:
+    cfg = composed(*overrides)
+    settle_sweep(cfg, overrides)
+    return _decisive_values(cfg)
+
+
+def _decisive_values(cfg: DictConfig) -> dict[str, str]:
+    """Key -> its values, as JSON: of a swept key all of them, in whatever order."""
+    resolved = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
+    assert isinstance(resolved, dict)
+    tree = {key: resolved[key] for key in ("dataset", "method", *_DECISIVE)}
+    values = {".".join(path): value for path, value in leaves(tree).items()}
+    each = {key: value if key in LISTS else [value] for key, value in values.items()}
+    each |= {str(key): value for key, value in resolved["sweep"].items()}
+    return {key: json.dumps(sorted(map(json.dumps, value))) for key, value in each.items()}
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an exception's text."""
+    return str(error).strip().split("\n", 1)[0]

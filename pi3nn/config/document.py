@@ -1,0 +1,139 @@
+"""A YAML file, read with the line and the comment of every value."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf import OmegaConf
+
+from pi3nn.errors import UserError
+
+# Nested mappings from keys to values, or to the `Mark` of each value. A list is a value.
+Tree = dict[str, Any]
+
+_MERGE = "tag:yaml.org,2002:merge"  # what PyYAML makes of "<<"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where a value stands, and the comment on it: behind it, above it, or that of its parent."""
+
+    path: Path
+    line: int
+    comment: str
+
+
+@dataclass(frozen=True)
+class Document:
+    """Two trees of one shape, `values` and `marks`; `defaults` and `package` are Hydra's."""
+
+    path: Path
+    values: Tree
+    marks: Tree
+    defaults: list[Any]
+    package: str | None
+
+
+def read(path: Path) -> Document:
+    """The document at `path`; the same object until the file changes.
+
+    Raises
+    ------
+    UserError
+        If it can't be read as a YAML of keys and values.
+    """
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=256)
+def _read(path: Path, changed: int) -> Document:
+    text = path.read_text(encoding="utf-8")
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        values = OmegaConf.to_container(OmegaConf.create(text)) if node else {}
+    except yaml.YAMLError as error:
+        raise UserError(f"{path} is no valid YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(values, dict) or (node and not isinstance(node, yaml.MappingNode)):
+        raise UserError(f"{path} must have keys and values, as in `hidden: 100`")
+    marks = _marks(path, text.splitlines(), node, "") if node else {}
+    header = re.search(r"^# @package (\S+)", text, flags=re.M)
+    defaults = values.pop("defaults", None) or []
+    marks.pop("defaults", None)
+    tree = {str(key): value for key, value in values.items()}
+    return Document(path, tree, marks, defaults, header[1] if header else None)
+
+
+def merged(*trees: Tree) -> Tree:
+    """One tree of all; later ones win, mappings are merged key by key."""
+    whole: Tree = {}
+    for tree in trees:
+        for key, value in tree.items():
+            if isinstance(value, dict):
+                below = whole.get(key)
+                value = merged(below if isinstance(below, dict) else {}, value)
+            whole[key] = value
+    return whole
+
+
+def leaves(tree: Tree, prefix: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """The values of a tree by their path of keys."""
+    found: dict[tuple[str, ...], Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict) and value:
+            found.update(leaves(value, (*prefix, str(key))))
+        else:
+            found[*prefix, str(key)] = value
+    return found
+
+
+def _marks(path: Path, lines: list[str], node: yaml.MappingNode, outer: str) -> Tree:
+    """The mark of each value of a mapping; `outer` is the comment on the mapping itself."""
+    below: Tree = {}
+    here: Tree = {}
+    for key, value in node.value:
+        line = key.start_mark.line
+        comment = _comment(lines, line) or outer
+        if key.tag == _MERGE:
+            bases = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            for base in reversed(bases):
+                below |= _marks(path, lines, base, _comment(lines, base.start_mark.line) or outer)
+        elif isinstance(value, yaml.MappingNode) and value.value:
+            # That of an alias says where the values stand that it stands for.
+            if value.start_mark.line < line:
+                comment = _comment(lines, value.start_mark.line) or comment
+            here[key.value] = _marks(path, lines, value, comment)
+        else:
+            here[key.value] = Mark(path, line + 1, comment)
+    return below | here
+
+
+def _comment(lines: list[str], line: int) -> str:
+    """The comment behind a line, with the lines below that go on with it, or else right above it."""
+    code, mark, text = _parts(lines[line])
+    if mark:
+        words = [text]
+        for below in lines[line + 1 :]:
+            indent, more, rest = _parts(below)
+            if not more or indent.strip() or len(indent) != len(code):
+                break
+            words.append(rest)
+        return " ".join(words)
+    above: list[str] = []
+    for before in reversed(lines[:line]):
+        indent, more, rest = _parts(before)
+        if not more or indent.strip() or rest.startswith("@package"):
+            break
+        above.insert(0, rest)
+    return " ".join(above)
+
+
+def _parts(line: str) -> tuple[str, str, str]:
+    """Code, the mark of a comment (or nothing), and its text."""
+    match = re.match(r"^(.*?)(?:(?:^|(?<=\s))(#+) ?(.*))?$", line)
+    assert match is not None
+    return match[1], match[2] or "", match[3] or ""

@@ -1,0 +1,153 @@
+"""Where each value of a configuration comes from: ``pi3nn-run … explain=true``."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
+
+from pi3nn import paths
+from pi3nn.config import choices, settings
+from pi3nn.config.check import check
+from pi3nn.config.compose import settle_sweep
+from pi3nn.config.document import Mark, leaves, merged, read
+from pi3nn.config.settings import Layer
+
+_NAMES_A_SOURCE = r"paper|appendix|section|released|discrepancies|choices\.md|choice|Keras|ours?\b"
+
+
+class Origin(NamedTuple):
+    """A key with its value, where that was set, and the source that is given there."""
+
+    key: str
+    value: str
+    place: str
+    source: str
+
+
+def explain(cfg: DictConfig, overrides: Sequence[str]) -> list[str]:
+    """The lines that ``explain=true`` prints, of a configuration that is checked first."""
+    settle_sweep(cfg, overrides)
+    check(cfg)
+    chosen = chosen_names(overrides)
+    rows = origins(cfg, overrides)
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    widths[1] = min(widths[1], 40)
+    lines = [" ".join(f"{group}={name}" for group, name in chosen.items()), ""]
+    for row in rows:
+        cells = [text.ljust(width) for text, width in zip(row, widths, strict=False)]
+        lines.append("  ".join([*cells, row.source]).rstrip())
+    return lines
+
+
+def origins(cfg: DictConfig, overrides: Sequence[str]) -> list[Origin]:
+    """One for each key of `cfg`, whose sweep is settled; a key that is swept has all its values."""
+    resolved = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
+    assert isinstance(resolved, dict)
+    set_at = leaves(merged(*(layer.marks for layer in layers(chosen_names(overrides)))))
+    typed = _typed(overrides)
+    sweep = resolved.pop("sweep")
+    rows = []
+    for path, value in leaves({str(key): value for key, value in resolved.items()}).items():
+        key = ".".join(path)
+        text = _plain(value)
+        if key in sweep:
+            path, text = ("sweep", key), f"{_plain(sweep[key])}, swept"
+        rows.append(Origin(key, text, *_place(path, set_at, typed)))
+    return rows
+
+
+def chosen_names(overrides: Sequence[str]) -> dict[str, str]:
+    """The choice of each config group: typed, or of the experiment, or of ``config.yaml``."""
+    names = _choices(read(paths.configs() / "config.yaml").defaults)
+    typed = dict(text.partition("=")[::2] for text in overrides)
+    typed = {group: typed[group] for group in choices.GROUPS if group in typed}
+    for ancestor in choices.ancestors("experiment", typed.get("experiment", names["experiment"])):
+        document = choices.document("experiment", ancestor)
+        names |= _choices(document.defaults if document else [])
+    return names | typed
+
+
+def _choices(defaults: Sequence[Any]) -> dict[str, str]:
+    """Of ``defaults:``, the entries ``group: name`` and ``override /group: name``."""
+    pairs = [pair for entry in defaults if isinstance(entry, Mapping) for pair in entry.items()]
+    named = {re.sub(r"^override /", "", str(group)): str(name) for group, name in pairs}
+    return {group: name for group, name in named.items() if group in choices.GROUPS}
+
+
+def layers(chosen: Mapping[str, str]) -> list[Layer]:
+    """All that YAMLs set, in the order of ``defaults:`` in ``config.yaml``; later ones win."""
+    document = read(paths.configs() / "config.yaml")
+    found = [
+        Layer(*(choices.placed(tree, "", "_global_") for tree in (document.values, document.marks)))
+    ]
+    for group in choices.GROUPS:
+        for name in choices.ancestors(group, chosen[group]):
+            yaml = choices.document(group, name)
+            if yaml:
+                trees = (yaml.values, yaml.marks)
+                found.append(Layer(*(choices.placed(tree, group, yaml.package) for tree in trees)))
+    methods = settings.lineage(chosen["method"])
+    protocols = choices.ancestors("protocol", chosen["protocol"])
+    for part, group in (("experiment", "experiment"), ("sets", "dataset")):
+        names = choices.ancestors(group, chosen[group])
+        found += settings.layers(part, protocols, methods, names)
+    return found + [Layer(*choices.own_values(group, chosen[group])) for group in choices.GROUPS]
+
+
+def _typed(overrides: Sequence[str]) -> set[tuple[str, ...]]:
+    """The paths of the keys that were set on the command line."""
+    paths_of_keys: set[tuple[str, ...]] = set()
+    for override in OverridesParser.create().parse_overrides(list(overrides)):
+        key, value = override.key_or_group.split("."), override.value()
+        if isinstance(value, dict):
+            below = leaves({str(name): of_name for name, of_name in value.items()})
+            paths_of_keys |= {(*key, *path) for path in below}
+        else:
+            paths_of_keys.add(tuple(key))
+    return paths_of_keys
+
+
+def _place(
+    path: tuple[str, ...], set_at: Mapping[tuple[str, ...], Mark], typed: set[tuple[str, ...]]
+) -> tuple[str, str]:
+    """Where the value at a path was set, and the source said there."""
+    if path in typed:
+        return "command line", ""
+    mark = set_at.get(path)
+    if mark is None:
+        return "default", ""
+    return f"{_shown(mark.path)}:{mark.line}", _source(mark.comment)
+
+
+def _shown(path: Path) -> str:
+    """As one would open it: ours below ``configs``, others from here."""
+    for folder, prefix in ((paths.configs().absolute(), "configs"), (Path.cwd(), "")):
+        if path.is_relative_to(folder):
+            return str(Path(prefix) / path.relative_to(folder))
+    return str(path)
+
+
+def _source(comment: str) -> str:
+    """The part of a comment that names a source, or else the comment, shortened."""
+    for text in reversed(re.findall(r"\(((?:[^()]|\([^()]*\))*)\)", comment)):
+        if re.search(_NAMES_A_SOURCE, text):
+            return str(text)
+    found = re.search(r"source: .*", comment)
+    return found[0] if found else textwrap.shorten(comment, 80, placeholder=" …")
+
+
+def _plain(value: Any) -> str:
+    """As one would write it on the command line."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_plain, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_plain(each)}" for key, each in value.items()) + "}"
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return str(value)

@@ -1,0 +1,94 @@
+"""``explain=true`` and YAMLs of one's own, as a person uses them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pi3nn.cli import overrides
+from pi3nn.config import choices
+from tests.config.helpers import HOMES, MINE, own_folder
+from tests.support.runs import Command, in_folder
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    return in_folder(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def my(tmp_path: Path) -> str:
+    own_folder(tmp_path / "my", method_mine=MINE, dataset_homes=HOMES)
+    return "my"
+
+
+def test_nothing_is_trained_and_no_folder_is_left(
+    run: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("dataset=yacht", "method.hidden=8", "explain=true") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "protocol=paper dataset=yacht method=pi3nn experiment=uci"
+    assert any(line.split() == ["method.hidden", "8", "command", "line"] for line in lines)
+    assert not list(tmp_path.iterdir())
+
+
+def test_each_job_of_a_sweep_is_explained(
+    run: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("-m", "dataset=yacht", "method=qd,sqr", "explain=true") == 0
+    printed = capsys.readouterr().out
+    assert "job 0 (method=qd)" in printed
+    assert "job 1 (method=sqr)" in printed
+    assert "configs/settings/qd.yaml:" in printed
+    assert "configs/settings/sqr.yaml:" in printed
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_job_of_an_experiment_of_many_is_explained(
+    run: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("experiment=cubic10d", "method=qd", "explain=true") == 0
+    assert capsys.readouterr().out.startswith("protocol=paper dataset=cubic10d method=qd")
+    assert not list(tmp_path.iterdir())
+
+
+def test_own_yamls_are_found_explained_and_fitted(
+    run: Command, my: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--config-dir", my, "dataset=homes", "method=mine", "explain=true") == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("protocol=paper dataset=homes method=mine experiment=fit")
+    lines = {line.split()[0]: line.split()[1:3] for line in printed.splitlines()[2:]}
+    assert lines["method.hidden"] == ["30", "my/method/mine.yaml:6"]
+    assert lines["dataset.target"] == ["price", "my/dataset/homes.yaml:4"]
+    assert lines["calibrate"][0] == "conformal"
+
+
+def test_a_mistake_beside_an_own_yaml_is_explained(
+    run: Command, my: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--config-dir", my, "method=mine", "method.hiden=3") == 2
+    assert "did you mean 'method.hidden'?" in capsys.readouterr().err
+    assert run("--config-dir", my, "method=mien") == 2
+    assert "did you mean 'mine'?" in capsys.readouterr().err
+
+
+def test_a_table_and_what_starts_from_it_are_fitted_unless_said_otherwise(my: str) -> None:
+    folder = f"--config-dir={my}"
+    assert "experiment=fit" in overrides.as_hydra_wants(
+        ["dataset=table", "dataset.path=a/rent.csv"]
+    )
+    assert "dataset.name='rent'" in overrides.as_hydra_wants(
+        ["dataset=table", "dataset.path=a/rent.csv"]
+    )
+    assert overrides.as_hydra_wants([folder, "dataset=boston"]) == [folder, "dataset=boston"]
+    arguments = [folder, "dataset=homes", "experiment=uci"]
+    assert overrides.as_hydra_wants(arguments) == arguments
+
+
+def test_schemas_are_no_choices(run: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("-m", "dataset=yacht", "method=glob(*)", "explain=true") == 0
+    jobs = re.findall(r"^job \d+ \(method=(\w+)\)$", capsys.readouterr().out, flags=re.M)
+    assert jobs == choices.our_names("method")

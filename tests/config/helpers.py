@@ -1,0 +1,41 @@
+"""What the tests of the configuration share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from pi3nn import config
+
+MINE = """\
+# PI3NN, smaller.
+defaults:
+  - pi3nn
+  - _self_
+name: mine
+hidden: 30  # units of a hidden layer (our choice)
+l1: 0.5
+"""
+HOMES = """\
+defaults: [table, _self_]
+name: homes
+path: my.csv
+target: price
+"""
+
+
+def settled(*overrides: str) -> DictConfig:
+    """The configuration of ``pi3nn-run <overrides>`` with its sweep settled."""
+    cfg = config.composed(*overrides)
+    config.settle_sweep(cfg, overrides)
+    return cfg
+
+
+def own_folder(folder: Path, **yamls: str) -> str:
+    """Write YAMLs by ``<group>_<name>`` into `folder`; the override that lets Hydra find them."""
+    for key, text in yamls.items():
+        group, _, name = key.partition("_")
+        (folder / group).mkdir(parents=True, exist_ok=True)
+        (folder / group / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return f"hydra.searchpath=['file://{folder}']"
