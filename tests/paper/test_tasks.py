@@ -122,7 +122,7 @@ def test_an_exported_task_is_done_without_its_store(
     def never(*_: Any) -> int:
         raise AssertionError("something is trained")
 
-    monkeypatch.setattr(runner, "ensure", never)
+    monkeypatch.setattr("pi3nn.run.execute.ensure", never)
     (tmp_path / "store").rename(tmp_path / "gone")
     assert run(tmp_path, "--only", "uci-yacht-*") == 0
     assert files(tmp_path / "out" / "records") == before
