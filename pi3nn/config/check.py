@@ -64,22 +64,22 @@ _EXAMPLE = {"levels": "0.95", "seeds": "1,2,3", "splits": "1,2,3"}
 
 def _check_names(cfg: DictConfig) -> None:
     """Hydra lets ``+key=value`` add anything; here that would be a key without effect."""
-    known = {
+    keys_of = {
         "": [f.name for f in fields(RunConfig)],
         "method.": [f.name for f in fields(methods.get(cfg.method.kind).Settings)],
         "dataset.": [f.name for f in fields(data.source(cfg.dataset.source).Settings)],
     }
-    for prefix, names in known.items():
+    for prefix, names in keys_of.items():
         for key in map(str, OmegaConf.select(cfg, prefix.rstrip(".")) if prefix else cfg):
             if key not in names:
                 raise UserError(f"there is no key '{prefix}{key}'{nearest(key, names)}")
 
 
 def _check_sweep(cfg: DictConfig) -> None:
-    known = [f"method.{key}" for key in cfg.method]
+    keys = [f"method.{key}" for key in cfg.method]
     for key, values in cfg.sweep.items():
-        if key not in known:
-            raise UserError(f"sweep has the unknown key '{key}'{nearest(str(key), known)}")
+        if key not in keys:
+            raise UserError(f"sweep has the unknown key '{key}'{nearest(str(key), keys)}")
         if not OmegaConf.is_list(values) or len(values) == 0:
             raise UserError(f"sweep: {key} needs a list of values, such as [50, 100], not {values}")
         for value in values:

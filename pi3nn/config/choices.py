@@ -77,8 +77,8 @@ def is_own(path: Path) -> bool:
 
 def ancestors(group: str, name: str) -> list[str]:
     """The names that a choice starts from by its ``defaults:``, the first one first, itself last."""
-    found = document(group, name)
-    parents = _parents(group, found) if found and found.defaults else []
+    yaml = document(group, name)
+    parents = _parents(group, yaml) if yaml else []
     above = [
         ancestor for parent in parents if parent != name for ancestor in ancestors(group, parent)
     ]
@@ -88,8 +88,8 @@ def ancestors(group: str, name: str) -> list[str]:
 def schema_of(group: str, name: str) -> str | None:
     """Kind of a method, source of a data set; None where the YAML is missing or names none."""
     for ancestor in ancestors(group, name):
-        found = document(group, ancestor)
-        for entry in found.defaults if found else []:
+        yaml = document(group, ancestor)
+        for entry in yaml.defaults if yaml else []:
             head, _, last = _config_name(entry).rpartition("/")
             if head == f"/schema/{group}":
                 return last
@@ -100,10 +100,10 @@ def own_values(group: str, name: str) -> tuple[Tree, Tree]:
     """Values and marks of what a user's own YAMLs set, in the order of their ``defaults:``."""
     values, marks = [], []
     for ancestor in ancestors(group, name):
-        found = document(group, ancestor)
-        if found and is_own(found.path):
-            values.append(placed(found.values, group, found.package))
-            marks.append(placed(found.marks, group, found.package))
+        yaml = document(group, ancestor)
+        if yaml and is_own(yaml.path):
+            values.append(placed(yaml.values, group, yaml.package))
+            marks.append(placed(yaml.marks, group, yaml.package))
     return merged(*values), merged(*marks)
 
 
@@ -118,9 +118,9 @@ def _all() -> list[Path]:
     return [paths.configs().absolute(), *_own_folders]
 
 
-def _parents(group: str, found: Document) -> list[str]:
+def _parents(group: str, yaml: Document) -> list[str]:
     """The entries of ``defaults:`` that are choices of the same group."""
-    entries = [_config_name(entry) for entry in found.defaults if isinstance(entry, str)]
+    entries = [_config_name(entry) for entry in yaml.defaults if isinstance(entry, str)]
     relative = [entry.removeprefix(f"/{group}/") for entry in entries]
     return [entry for entry in relative if entry != "_self_" and not entry.startswith("/")]
 

@@ -74,7 +74,7 @@ def apply(cfg: DictConfig, point: dict[str, Any]) -> DictConfig:
 
 # What decides the numbers of a run, so that they may be held against the paper's; all of `dataset` and
 # `method` as well. Levels do not: each is compared with its own.
-_DECISIVE = ("scaling", "holdout", "encoder", "calibrate", "splits", "seeds", "unit")
+_COMPARED = ("scaling", "holdout", "encoder", "calibrate", "splits", "seeds", "unit")
 
 
 def differences(cfg: DictConfig) -> list[str]:
@@ -111,7 +111,7 @@ def _decisive_values(cfg: DictConfig) -> dict[str, str]:
     """Key -> its values, as JSON: of a swept key all of them, in whatever order."""
     resolved = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
     assert isinstance(resolved, dict)
-    tree = {key: resolved[key] for key in ("dataset", "method", *_DECISIVE)}
+    tree = {key: resolved[key] for key in ("dataset", "method", *_COMPARED)}
     values = {".".join(path): value for path, value in leaves(tree).items()}
     each = {key: value if key in LISTS else [value] for key, value in values.items()}
     each |= {str(key): value for key, value in resolved["sweep"].items()}

@@ -82,13 +82,13 @@ def merged(*trees: Tree) -> Tree:
 
 def leaves(tree: Tree, prefix: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
     """The values of a tree by their path of keys."""
-    found: dict[tuple[str, ...], Any] = {}
+    by_path: dict[tuple[str, ...], Any] = {}
     for key, value in tree.items():
         if isinstance(value, dict) and value:
-            found.update(leaves(value, (*prefix, str(key))))
+            by_path.update(leaves(value, (*prefix, str(key))))
         else:
-            found[*prefix, str(key)] = value
-    return found
+            by_path[*prefix, str(key)] = value
+    return by_path
 
 
 def _marks(path: Path, lines: list[str], node: yaml.MappingNode, outer: str) -> Tree:

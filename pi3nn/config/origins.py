@@ -83,7 +83,7 @@ def _choices(defaults: Sequence[Any]) -> dict[str, str]:
 def layers(chosen: Mapping[str, str]) -> list[Layer]:
     """All that YAMLs set, in the order of ``defaults:`` in ``config.yaml``; later ones win."""
     document = read(paths.configs() / "config.yaml")
-    found = [
+    result = [
         Layer(*(choices.placed(tree, "", "_global_") for tree in (document.values, document.marks)))
     ]
     for group in choices.GROUPS:
@@ -91,13 +91,13 @@ def layers(chosen: Mapping[str, str]) -> list[Layer]:
             yaml = choices.document(group, name)
             if yaml:
                 trees = (yaml.values, yaml.marks)
-                found.append(Layer(*(choices.placed(tree, group, yaml.package) for tree in trees)))
+                result.append(Layer(*(choices.placed(tree, group, yaml.package) for tree in trees)))
     methods = settings.lineage(chosen["method"])
     protocols = choices.ancestors("protocol", chosen["protocol"])
     for part, group in (("experiment", "experiment"), ("sets", "dataset")):
         names = choices.ancestors(group, chosen[group])
-        found += settings.layers(part, protocols, methods, names)
-    return found + [Layer(*choices.own_values(group, chosen[group])) for group in choices.GROUPS]
+        result += settings.layers(part, protocols, methods, names)
+    return result + [Layer(*choices.own_values(group, chosen[group])) for group in choices.GROUPS]
 
 
 def _typed(overrides: Sequence[str]) -> set[tuple[str, ...]]:
@@ -138,8 +138,8 @@ def _source(comment: str) -> str:
     for text in reversed(re.findall(r"\(((?:[^()]|\([^()]*\))*)\)", comment)):
         if re.search(_NAMES_A_SOURCE, text):
             return str(text)
-    found = re.search(r"source: .*", comment)
-    return found[0] if found else textwrap.shorten(comment, 80, placeholder=" …")
+    source = re.search(r"source: .*", comment)
+    return source[0] if source else textwrap.shorten(comment, 80, placeholder=" …")
 
 
 def _plain(value: Any) -> str:

@@ -66,8 +66,8 @@ def register_settings() -> None:
             for (method, line), (name, line_of_name) in itertools.product(
                 lineages.items(), ancestors.items()
             ):
-                found = layers(part, protocols, line, line_of_name)
-                values = merged(*(layer.values for layer in found))
+                parts = layers(part, protocols, line, line_of_name)
+                values = merged(*(layer.values for layer in parts))
                 _store(f"{part}/{protocol}/{method}", name, values)
     for group in choices.GROUPS:
         for name in choices.names(group):
@@ -137,13 +137,13 @@ def swept_keys() -> set[str]:
 @functools.cache
 def blocks() -> dict[str, Block]:
     """By method, and `all`."""
-    found: dict[str, Block] = {}
+    by_method: dict[str, Block] = {}
     for path in sorted((paths.configs() / "settings").glob("*.yaml")):
         table = Layer(read(path).values, read(path).marks)
-        found[path.stem] = _block(table, allowed=("sets", "variants"))
+        by_method[path.stem] = _block(table, allowed=("sets", "variants"))
         for name, variant in _entries(table, "variants", "method").items():
-            found[name] = _block(variant, allowed=("sets", "inherits"))
-    return found
+            by_method[name] = _block(variant, allowed=("sets", "inherits"))
+    return by_method
 
 
 def _block(table: Layer, allowed: tuple[str, ...]) -> Block:
@@ -163,12 +163,12 @@ def _entries(table: Layer, heading: str, group: str) -> dict[str, Layer]:
 
 def _checked(table: Layer, group: str) -> dict[str, Layer]:
     """The entries by name; a name that is no choice of `group` would never be read."""
-    known = choices.our_names(group)
+    names = choices.our_names(group)
     for name, values in table.values.items():
         mark = _first_mark(table.marks[name])
         file = f"configs/settings/{mark.path.name}:{mark.line}"
-        if name not in known:
-            raise UserError(f"{file}: there is no {group} '{name}'{nearest(str(name), known)}")
+        if name not in names:
+            raise UserError(f"{file}: there is no {group} '{name}'{nearest(str(name), names)}")
         if not isinstance(values, dict):
             raise UserError(f"{file}: below '{name}' stand keys and values, not {values!r}")
     return {name: Layer(table.values[name], table.marks[name]) for name in table.values}

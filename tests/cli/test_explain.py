@@ -9,7 +9,7 @@ import pytest
 
 from pi3nn.cli import overrides
 from pi3nn.config import choices
-from tests.config.helpers import HOMES, MINE, own_folder
+from tests.support.own_yamls import HOMES, MINE, own_folder
 from tests.support.runs import Command, in_folder
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pi3nn.config import choices
-from tests.config.helpers import HOMES, MINE, own_folder
+from tests.support.own_yamls import HOMES, MINE, own_folder
 
 
 @pytest.fixture(autouse=True)

@@ -7,20 +7,21 @@ from pathlib import Path
 import pytest
 
 from pi3nn import config
-from tests.config.helpers import HOMES, MINE, own_folder, settled
+from tests.support.own_yamls import HOMES, MINE, own_folder
+from tests.support.runs import composed
 
 
 def test_a_key_set_by_the_user_is_no_longer_swept() -> None:
-    assert list(settled().sweep["method.hidden"]) == [50, 100, 200]
-    assert "method.hidden" not in settled("method.hidden=100").sweep
+    assert list(composed().sweep["method.hidden"]) == [50, 100, 200]
+    assert "method.hidden" not in composed("method.hidden=100").sweep
 
 
 def test_null_takes_a_key_out_of_the_sweep() -> None:
-    assert "method.hidden" not in settled("method=linear").sweep
+    assert "method.hidden" not in composed("method=linear").sweep
 
 
 def test_sweep_points_are_the_product_of_all_lists() -> None:
-    cfg = settled("++sweep={method.hidden: [5, 6], method.l1: [0.0, 0.1, 0.2]}")
+    cfg = composed("++sweep={method.hidden: [5, 6], method.l1: [0.0, 0.1, 0.2]}")
     points = config.sweep_points(cfg)
     assert len(points) == 6
     assert {"method.hidden": 5, "method.l1": 0.2} in points
@@ -38,7 +39,7 @@ def test_sweep_points_are_the_product_of_all_lists() -> None:
     ],
 )
 def test_an_experiment_as_it_is_differs_in_nothing(choice: tuple[str, ...]) -> None:
-    assert config.differences(settled(*choice)) == []
+    assert config.differences(composed(*choice)) == []
 
 
 @pytest.mark.parametrize(
@@ -68,21 +69,21 @@ def test_an_experiment_as_it_is_differs_in_nothing(choice: tuple[str, ...]) -> N
 def test_keys_that_decide_numbers_are_named_where_they_differ(
     override: str, keys: list[str]
 ) -> None:
-    assert config.differences(settled(override)) == keys
+    assert config.differences(composed(override)) == keys
 
 
 def test_an_encoder_that_is_taken_away_differs() -> None:
-    assert "encoder" in config.differences(settled("experiment=streamflow", "encoder=null"))
-    changed = settled("experiment=streamflow", "encoder.units=5")
+    assert "encoder" in config.differences(composed("experiment=streamflow", "encoder=null"))
+    changed = composed("experiment=streamflow", "encoder.units=5")
     assert config.differences(changed) == ["encoder.units"]
 
 
 def test_names_that_are_not_ours_are_what_differs(tmp_path: Path) -> None:
     own = own_folder(tmp_path, method_mine=MINE, dataset_homes=HOMES)
-    cfg = settled(own, "experiment=fit", "dataset=homes", "method=mine")
+    cfg = composed(own, "experiment=fit", "dataset=homes", "method=mine")
     assert config.differences(cfg) == ["dataset=homes", "method=mine"]
 
 
 def test_an_own_yaml_under_our_name_differs_in_what_it_sets(tmp_path: Path) -> None:
     own = own_folder(tmp_path, method_mine=MINE.replace("name: mine\n", ""))
-    assert config.differences(settled(own, "method=mine")) == ["method.hidden", "method.l1"]
+    assert config.differences(composed(own, "method=mine")) == ["method.hidden", "method.l1"]

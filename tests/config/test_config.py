@@ -6,10 +6,11 @@ import itertools
 from pathlib import Path
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from pi3nn import config, paths
 from pi3nn.config.document import leaves, read
+from tests.support.runs import composed
 
 CONFIGS = paths.configs()
 UCI = ["boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht"]
@@ -17,12 +18,6 @@ UCI = ["boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "w
 
 def names(group: str) -> list[str]:
     return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
-
-
-def composed(*overrides: str) -> DictConfig:
-    cfg = config.composed(*overrides)
-    config.settle_sweep(cfg, overrides)
-    return cfg
 
 
 def datasets_of(experiment: str) -> list[str]:

@@ -9,11 +9,11 @@ from omegaconf import OmegaConf
 
 from pi3nn import config
 from pi3nn.config import identity
-from tests.config.helpers import settled
+from tests.support.runs import composed
 
 
 def resolved(*overrides: str) -> dict[Any, Any]:
-    container = OmegaConf.to_container(settled(*overrides), resolve=True, enum_to_str=True)
+    container = OmegaConf.to_container(composed(*overrides), resolve=True, enum_to_str=True)
     assert isinstance(container, dict)
     return container
 

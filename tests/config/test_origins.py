@@ -11,9 +11,10 @@ from omegaconf import OmegaConf
 from pi3nn import config
 from pi3nn.config import origins
 from pi3nn.config.document import leaves, merged
-from tests.config.helpers import MINE, own_folder, settled
 from tests.config.test_config import OF_A_USER, SENSIBLE
 from tests.conftest import REPOSITORY
+from tests.support.own_yamls import MINE, own_folder
+from tests.support.runs import composed
 
 
 @pytest.mark.parametrize("combination", SENSIBLE[::7], ids=" ".join)
@@ -23,7 +24,7 @@ def test_the_values_at_the_places_that_are_named_are_those_of_the_run(
     groups = ("experiment", "dataset", "method", "protocol")
     chosen = dict(zip(groups, combination, strict=True))
     typed = OF_A_USER.get(chosen["dataset"], ())
-    cfg = settled(*(f"{group}={name}" for group, name in chosen.items()), *typed)
+    cfg = composed(*(f"{group}={name}" for group, name in chosen.items()), *typed)
     resolved = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
     assert isinstance(resolved, dict)
     values = leaves(merged(*(layer.values for layer in origins.layers(chosen))))
@@ -36,11 +37,11 @@ def test_the_values_at_the_places_that_are_named_are_those_of_the_run(
 
 
 def rows(*overrides: str) -> dict[str, origins.Origin]:
-    return {row.key: row for row in origins.origins(settled(*overrides), overrides)}
+    return {row.key: row for row in origins.origins(composed(*overrides), overrides)}
 
 
 def test_every_key_is_there_once() -> None:
-    cfg = settled("experiment=streamflow")
+    cfg = composed("experiment=streamflow")
     keys = [row.key for row in origins.origins(cfg, ["experiment=streamflow"])]
     resolved = OmegaConf.to_container(cfg, enum_to_str=True)
     assert isinstance(resolved, dict)
@@ -130,6 +131,6 @@ def test_the_lines_in_the_documentation_are_printed() -> None:
     )
     assert match
     overrides = match[1].split()
-    printed = [" ".join(line.split()) for line in config.explain(settled(*overrides), overrides)]
+    printed = [" ".join(line.split()) for line in config.explain(composed(*overrides), overrides)]
     for line in match[2].splitlines():
         assert " ".join(line.split()) in printed

@@ -11,7 +11,8 @@ from pi3nn.config import settings
 from pi3nn.config.document import read
 from pi3nn.config.settings import Layer
 from pi3nn.errors import UserError
-from tests.config.helpers import HOMES, MINE, own_folder, settled
+from tests.support.own_yamls import HOMES, MINE, own_folder
+from tests.support.runs import composed
 
 TABLES = sorted((paths.configs() / "settings").glob("*.yaml"))
 
@@ -29,32 +30,32 @@ def test_every_table_says_in_which_order_values_win(path: Path) -> None:
 
 
 def test_settings_of_a_data_set_win_over_those_of_the_experiment() -> None:
-    assert settled("protocol=released", "dataset=yacht").method.steps == 500_000
-    assert settled("protocol=released", "dataset=boston").method.steps == 1000
+    assert composed("protocol=released", "dataset=yacht").method.steps == 500_000
+    assert composed("protocol=released", "dataset=boston").method.steps == 1000
 
 
 def test_settings_of_a_data_set_hold_in_every_experiment() -> None:
-    assert settled("experiment=fit", "dataset=wine", "method=der").method.batch == 32
+    assert composed("experiment=fit", "dataset=wine", "method=der").method.batch == 32
 
 
 def test_ood_initialisation_is_off_in_the_uci_experiment_of_the_paper_only() -> None:
-    assert settled("dataset=boston").method.ood is False
-    assert settled("dataset=boston", "protocol=released").method.ood is True
-    assert settled("dataset=boston", "method.ood=true").method.ood is True
+    assert composed("dataset=boston").method.ood is False
+    assert composed("dataset=boston", "protocol=released").method.ood is True
+    assert composed("dataset=boston", "method.ood=true").method.ood is True
 
 
 def test_a_fit_has_the_setting_chosen_for_uci_data_but_sees_what_is_out_of_distribution() -> None:
-    fit, uci = settled("experiment=fit", "dataset=table").method, settled().method
+    fit, uci = composed("experiment=fit", "dataset=table").method, composed().method
     assert {key for key in fit if fit[key] != uci[key]} == {"ood", "bounds_l1", "bounds_l2"}
     assert fit.ood
-    variant = settled("experiment=fit", "dataset=table", "method=pi3nn_no_ood").method
+    variant = composed("experiment=fit", "dataset=table", "method=pi3nn_no_ood").method
     assert {key for key in fit if fit[key] != variant[key]} == {"ood", "name"}
 
 
 def test_a_variant_has_only_the_entries_that_it_inherits() -> None:
-    assert settled("method=sqr_free").holdout == 0.2
-    assert settled("experiment=flight", "method=sqr").method.epochs == 500
-    assert settled("experiment=flight", "method=sqr_free").method.epochs == 5000
+    assert composed("method=sqr_free").holdout == 0.2
+    assert composed("experiment=flight", "method=sqr").method.epochs == 500
+    assert composed("experiment=flight", "method=sqr_free").method.epochs == 5000
 
 
 # --- YAMLs of a user's own ------------------------------------------------------------------------
@@ -62,21 +63,21 @@ def test_a_variant_has_only_the_entries_that_it_inherits() -> None:
 
 def test_an_own_method_has_the_settings_of_what_it_starts_from(tmp_path: Path) -> None:
     own = own_folder(tmp_path, method_mine=MINE)
-    mine = settled(own, "method=mine", "protocol=released", "dataset=boston").method
-    ours = settled("protocol=released", "dataset=boston").method
+    mine = composed(own, "method=mine", "protocol=released", "dataset=boston").method
+    ours = composed("protocol=released", "dataset=boston").method
     assert {key for key in ours if mine[key] != ours[key]} == {"name", "hidden", "l1"}
 
 
 def test_what_an_own_method_says_wins_over_tables_and_their_sweep(tmp_path: Path) -> None:
     own = own_folder(tmp_path, method_mine=MINE)
-    cfg = settled(own, "method=mine")
+    cfg = composed(own, "method=mine")
     assert (cfg.method.hidden, cfg.method.l1, dict(cfg.sweep)) == (30, 0.5, {})
-    assert list(settled("method=pi3nn").sweep) == ["method.hidden"]
+    assert list(composed("method=pi3nn").sweep) == ["method.hidden"]
 
 
 def test_the_command_line_wins_over_an_own_method(tmp_path: Path) -> None:
     own = own_folder(tmp_path, method_mine=MINE)
-    cfg = settled(own, "method=mine", "method.l1=1", "++sweep={method.hidden: [3, 4]}")
+    cfg = composed(own, "method=mine", "method.l1=1", "++sweep={method.hidden: [3, 4]}")
     assert cfg.method.l1 == 1
     assert list(cfg.sweep["method.hidden"]) == [3, 4]
 
@@ -86,7 +87,7 @@ def test_an_own_method_may_sweep_what_it_sets(tmp_path: Path) -> None:
         "# @package _global_\ndefaults: [qd@_global_.method, _self_]\nmethod: {name: mine, lambda_in: 1.0}\n"
         "sweep: {method.lambda_in: [1.0, 2.0]}\n"
     )
-    cfg = settled(own_folder(tmp_path, method_mine=text), "method=mine")
+    cfg = composed(own_folder(tmp_path, method_mine=text), "method=mine")
     assert list(cfg.sweep["method.lambda_in"]) == [1, 2]
     assert list(cfg.sweep["method.soften"]) == [100, 160, 200]
 
@@ -94,10 +95,10 @@ def test_an_own_method_may_sweep_what_it_sets(tmp_path: Path) -> None:
 def test_an_own_data_set_has_the_settings_of_what_it_starts_from(tmp_path: Path) -> None:
     rows = "defaults: [energy, _self_]\nlimit: 100\n"
     own = own_folder(tmp_path, dataset_homes=HOMES, dataset_some=rows)
-    fit = settled(own, "experiment=fit", "dataset=homes")
+    fit = composed(own, "experiment=fit", "dataset=homes")
     assert fit.calibrate.value == "conformal"
     assert (fit.dataset.name, fit.dataset.path) == ("homes", "my.csv")
-    some = settled(own, "dataset=some", "method=sqr", "protocol=released").dataset
+    some = composed(own, "dataset=some", "method=sqr", "protocol=released").dataset
     assert (some.leak_other_target, some.limit) == (True, 100)
 
 
@@ -105,7 +106,7 @@ def test_own_experiments_and_protocols_follow_their_chain_too(tmp_path: Path) ->
     quick = "# @package _global_\ndefaults: [uci, _self_]\nexperiment: quick\nseeds: [7]\n"
     strict = "# @package _global_\ndefaults: [released, _self_]\nprotocol: strict\nscaling: none\n"
     own = own_folder(tmp_path, experiment_quick=quick, protocol_strict=strict)
-    cfg = settled(own, "experiment=quick", "protocol=strict", "method=qd")
+    cfg = composed(own, "experiment=quick", "protocol=strict", "method=qd")
     assert (cfg.experiment, cfg.protocol) == ("quick", "strict")
     assert list(cfg.seeds) == [7]
     assert cfg.scaling.value == "none"

@@ -1,12 +1,8 @@
-"""What the tests of the configuration share."""
+"""YAMLs as a user may have them, for ``--config-dir``."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-from omegaconf import DictConfig
-
-from pi3nn import config
 
 MINE = """\
 # PI3NN, smaller.
@@ -23,13 +19,6 @@ name: homes
 path: my.csv
 target: price
 """
-
-
-def settled(*overrides: str) -> DictConfig:
-    """The configuration of ``pi3nn-run <overrides>`` with its sweep settled."""
-    cfg = config.composed(*overrides)
-    config.settle_sweep(cfg, overrides)
-    return cfg
 
 
 def own_folder(folder: Path, **yamls: str) -> str:
