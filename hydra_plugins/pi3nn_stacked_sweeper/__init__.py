@@ -111,5 +111,8 @@ class _Hydra:
     def _launch(
         self, launcher: Launcher, overrides: Sequence[Sequence[str]], first: int
     ) -> Sequence[Any]:
-        returned: Sequence[Any] = launcher.launch(overrides, initial_job_idx=first)
+        # Its name says what was typed for the sweep, which a job would not know.
+        folder = str(self.folder).replace("\\", "\\\\").replace("'", "\\'")
+        in_folder = [[*job, f"hydra.sweep.dir='{folder}'"] for job in overrides]
+        returned: Sequence[Any] = launcher.launch(in_folder, initial_job_idx=first)
         return returned

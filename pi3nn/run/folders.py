@@ -37,12 +37,9 @@ _WITHOUT_EFFECT = (
 
 
 def register() -> None:
-    """Make the names known to the configuration: ``${data_folder:}`` and ``${changes:}``.
-
-    Cached, so that all jobs of a sweep have the folder of what was typed for the sweep.
-    """
-    for name, resolver in (("data_folder", _data_folder), ("changes", _changes)):
-        OmegaConf.register_new_resolver(name, resolver, replace=True, use_cache=True)
+    """Make the names known to the configuration: ``${data_folder:}`` and ``${changes:}``."""
+    OmegaConf.register_new_resolver("data_folder", _data_folder, replace=True)
+    OmegaConf.register_new_resolver("changes", _changes, replace=True)
 
 
 def changes(overrides: Sequence[str], *in_the_path: str) -> str:
