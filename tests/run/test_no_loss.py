@@ -325,7 +325,7 @@ def test_shards_on_a_launcher_leave_the_store_of_one_process(server: Server, lau
 
 
 def test_a_shard_that_is_killed_loses_nothing(server: Server) -> None:
-    long = [argument.replace("steps=200", "steps=20000") for argument in FEW]
+    long = [argument.replace("steps=200", "steps=200000") for argument in FEW]
     arguments = [*long, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
     group = server.start(*arguments)
     while not server.stacks():
