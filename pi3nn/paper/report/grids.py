@@ -6,14 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeVar
 
 from pi3nn import metrics
 from pi3nn.paper import paper_methods
 from pi3nn.paper.paper_methods import INTERVAL_METHODS, OUT_OF_DISTRIBUTION, UCI
 from pi3nn.paper.published import GAMMA
-from pi3nn.paper.report.source import SETS, Source
+from pi3nn.paper.report.source import EXPERIMENTS, SETS, Source
 from pi3nn.paper.verdicts import Judged
 
+_At = TypeVar("_At")
 Position = tuple[str, str, str]  # in a table: method, column, statistic
 
 QUICK = (
@@ -91,7 +93,7 @@ class Grid:
     columns: list[str]
     rows: list[Row]
     notes: list[str]
-    quick: bool
+    budget: str
 
     @property
     def by_method(self) -> list[list[Row]]:
@@ -136,7 +138,7 @@ def _grid(source: Source, layout: TableLayout, cells: Sequence[Judged]) -> Grid:
         list(layout.columns.values()),
         rows,
         notes,
-        source.quick,
+        source.budget,
     )
 
 
@@ -158,53 +160,34 @@ def _marked(source: Source, at: Position, ours: Mapping[Position, float]) -> boo
 # --- which cells are shaded ----------------------------------------------------------------------
 
 
-def _nearest(values: Mapping[Position, float]) -> set[Position]:
+def nearest(values: Mapping[_At, float]) -> set[_At]:
     """Those nearest to 0.95 at two decimals."""
-    distance = {at: round(abs(round(value, 2) - GAMMA), 3) for at, value in values.items()}
-    return {at for at, d in distance.items() if d == min(distance.values())}
+    return smallest({at: abs(round(value, 2) - GAMMA) for at, value in values.items()}, 3)
 
 
-def _smallest(values: Mapping[Position, float], decimals: int) -> set[Position]:
+def smallest(values: Mapping[_At, float], decimals: int) -> set[_At]:
+    """Those that are smallest at so many decimals."""
     rounded = {at: round(value, decimals) for at, value in values.items()}
     return {at for at, value in rounded.items() if value == min(rounded.values())}
 
 
-def _of(ours: Mapping[Position, float], column: str, statistic: str) -> dict[Position, float]:
-    return {at: value for at, value in ours.items() if at[1:] == (column, statistic)}
-
-
-def _table1_shaded(ours: Mapping[Position, float]) -> set[Position]:
-    shaded: set[Position] = set()
-    for column in SETS:
-        for statistic in ("mean", "best", "worst"):
-            shaded |= _nearest(_of(ours, column, statistic))
-        stds = _of(ours, column, "std")
-        shaded |= _smallest({p: v for p, v in stds.items() if p[0] in INTERVAL_METHODS}, 3)
-    return shaded
-
-
-def _mpiw_shaded(ours: Mapping[Position, float]) -> set[Position]:
-    shaded: set[Position] = set()
-    for column in SETS:
-        comparable = {at[0] for at in _nearest(_of(ours, column, "picp"))}
-        widths = {p: v for p, v in _of(ours, column, "mpiw").items() if p[0] in comparable}
-        shaded |= _smallest(widths, 2)
-    return shaded
-
-
-def _detector_shaded(
-    aurocs: Mapping[str, Sequence[float]], ours: Mapping[Position, float]
-) -> set[Position]:
-    means = {method: sum(values) / len(values) for method, values in aurocs.items()}
-    best = {method for method, mean in means.items() if mean == max(means.values())}
-    return {at for at in ours if at[0] in best}
-
-
 def _shaded(source: Source, layout: TableLayout, ours: Mapping[Position, float]) -> set[Position]:
-    if layout.name == "table1":
-        return _table1_shaded(ours)
-    if layout.name == "mpiw":
-        return _mpiw_shaded(ours)
-    return _detector_shaded(
-        source.aurocs("cubic10d" if layout.name == "table2" else "flight"), ours
-    )
+    if layout.table in EXPERIMENTS:
+        aurocs = source.aurocs(EXPERIMENTS[layout.table])
+        means = {method: sum(values) / len(values) for method, values in aurocs.items()}
+        best = {method for method, mean in means.items() if mean == max(means.values())}
+        return {at for at in ours if at[0] in best}
+    shaded: set[Position] = set()
+    for column in SETS:
+        of = {
+            statistic: {at: value for at, value in ours.items() if at[1:] == (column, statistic)}
+            for statistic in layout.statistics
+        }
+        if layout.table == "table1":
+            shaded = shaded.union(*(nearest(of[name]) for name in ("mean", "best", "worst")))
+            stds = {at: std for at, std in of["std"].items() if at[0] in INTERVAL_METHODS}
+            shaded |= smallest(stds, 3)
+        else:
+            comparable = {at[0] for at in nearest(of["picp"])}
+            shaded |= smallest({p: w for p, w in of["mpiw"].items() if p[0] in comparable}, 2)
+    return shaded
