@@ -61,28 +61,14 @@ _ONE_RUN = "one run only, whose scatter is not known"
 
 @dataclass(frozen=True)
 class Ours:
-    """Our number and what its verdict needs.
-
-    Attributes
-    ----------
-    method
-        That of our runs, which may not be the name of the paper's column.
-    tolerance
-        How far it may be from the printed one by chance.
-    basis
-        What it is made of.
-    problem
-        Why the two can't be compared.
-    doubt
-        Why a difference may be chance all the same.
-    """
+    """Our number and what its verdict needs."""
 
     value: float
-    method: str
-    tolerance: float
-    basis: str
-    problem: str = ""
-    doubt: str = ""
+    method: str  # that of our runs, which may not be the name of the paper's column
+    tolerance: float  # how far it may be from the printed one by chance
+    basis: str  # what it is made of
+    problem: str = ""  # why the two can't be compared
+    doubt: str = ""  # why a difference may be chance all the same
 
 
 @dataclass(frozen=True)
@@ -96,10 +82,10 @@ class Judged:
     column: str
     statistic: str
     printed: str
-    ours: float | None
-    tolerance: float | None
-    verdict: str
-    reason: str
+    ours: float | None = None
+    tolerance: float | None = None
+    verdict: str = ""
+    reason: str = ""
     basis: str = ""
 
     @property
@@ -113,10 +99,10 @@ class Judged:
 def judged(protocol: str, place: Place, ours: Ours | str) -> Judged:
     """The verdict on a number of ours; or on none, and `ours` is the reason."""
     cell, (table, method, column, statistic) = published.cell(*place), place
-    start = Judged(protocol, table, "", method, column, statistic, "", None, None, "", "")
     if cell is None:
-        return start if isinstance(ours, str) else replace(start, ours=ours.value, basis=ours.basis)
-    start = replace(start, place=cell.place, printed=cell.printed)
+        blank = Judged(protocol, table, "", method, column, statistic, "")
+        return blank if isinstance(ours, str) else replace(blank, ours=ours.value, basis=ours.basis)
+    start = Judged(protocol, table, cell.place, method, column, statistic, cell.printed)
     if isinstance(ours, str):
         return replace(start, verdict=NOT_RUN, reason=ours)
     verdict, reason = verdict_of(ours.value, cell, ours.tolerance), ""
@@ -192,10 +178,8 @@ def _of_entry(entry: Entry | None, protocol: str, place: Place) -> Ours | str:
     if entry is None:
         return "no records"
     if not entry.stats:
-        reasons = entry.records["reason"].dropna()
-        return (
-            f"all {len(entry.records)} members failed: {reasons.iloc[0] if len(reasons) else '?'}"
-        )
+        reason = next(iter(entry.records["reason"].dropna()), "?")
+        return f"all {len(entry.records)} members failed: {reason}"
     if table == "mpiw":
         if entry.method != method:  # SQR's row is of one setting (discrepancies 5.8)
             return "printed for the setting that the text names, not for SQR's whole grid"
