@@ -1,24 +1,11 @@
 """Is our number the printed one? The one engine behind every verdict, on the screen and in the report.
 
-A verdict knows its sampling error. With `s` and `n` the standard deviation over, and the number of,
-runs (or scenarios), ours and the printed number agree in Table 1 if
-
-- mean:        |ours - printed| <= 0.01  + 2 sqrt(s_ours^2 / n_ours + s_printed^2 / n_printed)
-- std:         |ours - printed| <= 0.005 + 2 sqrt(s_ours^2 / 2(n_ours-1) + s_printed^2 / 2(n_printed-1))
-- best, worst: |ours - printed| <= 0.01  + 2 sqrt(p (1 - p) / rows), `p` the printed coverage of one
-  run and `rows` its test rows: an extreme of many runs scatters like one of them.
-
-0.01 (0.005) stands for the rounding of two printed numbers. A printed width is that of one split, so
-ours is judged by the scatter of our `n` splits:
-
-- width:       |ours - printed| <= half a unit of the last digit + min(2 s sqrt(1 + 1/n), printed / 4)
-
-if our best coverage agrees with the printed one: widths at different coverages say nothing. Printed
-confidences are those of single runs:
-
-- confidence:  |ours - printed| <= 0.01 + min(2 s sqrt(1 + 1/n), 0.25)
-
-The quarters are there because runs that scatter widely would agree with anything.
+A verdict knows its sampling error: `RULES` say in words what `tolerance`, `_width` and
+`confidence_tolerance` compute. 0.01 (0.005) stands for the rounding of two printed numbers. An extreme
+of many runs scatters like one of them: by its test rows. A printed width is that of one split, so ours
+is judged by the scatter of our splits, where our best coverage agrees with the printed one: widths at
+different coverages say nothing. Printed confidences are those of single runs. The quarters are there
+because runs that scatter widely would agree with anything.
 
 A number that differs where the paper contradicts itself or its files (``known.csv``, kind "cannot")
 can't be reproduced; other differences with a known cause keep their verdict and name the cause.

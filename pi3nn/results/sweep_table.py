@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from pi3nn.results import comparison, summary, tables
-from pi3nn.results.comparison import Compare, Comparison
+from pi3nn.results.comparison import Compare
 from pi3nn.results.tables import SCENARIO_METRICS as METRICS
 from pi3nn.results.tables import Entry
 from pi3nn.store import Store
@@ -91,23 +91,20 @@ def _lines(numbers: pd.DataFrame, swept: Sequence[str]) -> list[str]:
     return [f"# Sweep over {', '.join(swept) or 'no key'}", "", *tables.markdown(shown)]
 
 
-def _compared(
-    jobs: Sequence[SweptJob], compare: Compare
-) -> Iterator[tuple[SweptJob, Entry, Comparison]]:
-    """The jobs of whose numbers any is printed, with what is."""
-    for job in jobs:
-        for entry in filter(lambda entry: entry.stats, job.entries()):
-            printed = compare(entry, job.changed)
-            if printed.cells:
-                yield job, entry, printed
-
-
 def _beside_print(jobs: Sequence[SweptJob], compare: Compare) -> Iterator[str]:
     """Jobs whose numbers are printed elsewhere: ours (printed) verdict, and why not."""
+    compared = [
+        (job, entry, printed)
+        for job in jobs
+        for entry in job.entries()
+        if entry.stats and (printed := compare(entry, job.changed)).cells
+    ]
+    if not compared:
+        return
     rows, explanations = [], list[tuple[str, str]]()
     changed: dict[str, Sequence[str]] = {}
     source, rule = "", ""
-    for job, entry, printed in _compared(jobs, compare):
+    for job, entry, printed in compared:
         cells = {
             name: f"{entry.stats[name]:.3f} ({cell.text}) {cell.verdict}".strip()
             for name, cell in printed.cells.items()
@@ -118,8 +115,6 @@ def _beside_print(jobs: Sequence[SweptJob], compare: Compare) -> Iterator[str]:
         rule = rule if printed.changed else printed.rule
         for name, cell in printed.cells.items():
             explanations.append((f"{label} {name}".strip(), cell.explanation))
-    if not rows:
-        return
     yield from ["", f"## PICP: ours (printed in the {source}) verdict", ""]
     yield from tables.markdown(pd.DataFrame(rows).fillna(""))
     if any(explanation for _, explanation in explanations):

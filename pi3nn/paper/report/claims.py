@@ -15,7 +15,7 @@ import pandas as pd
 
 from pi3nn.paper.paper_methods import BASELINES, INTERVAL_METHODS, UCI, title
 from pi3nn.paper.published import GAMMA
-from pi3nn.paper.report.grids import band, nearest, smallest
+from pi3nn.paper.report.grids import like_gamma, nearest, smallest
 from pi3nn.paper.report.source import SETS, SHIFTED, Source, lowest
 from pi3nn.results import tables
 from pi3nn.results.tables import Entry
@@ -64,19 +64,19 @@ def checked(source: Source) -> list[Claim]:
 
 # --- UCI -----------------------------------------------------------------------------------------
 
-Complete = dict[str, dict[str, Entry]]  # by data set, where all methods were run, and method
-Score = Callable[[Entry], float]
+_Complete = dict[str, dict[str, Entry]]  # by data set, where all methods were run, and method
+_Score = Callable[[Entry], float]
 
 
-def _complete(entry: Callable[[str, str], Entry | None]) -> Complete:
+def _complete(entry: Callable[[str, str], Entry | None]) -> _Complete:
     """Data sets with results of all methods; `entry` by method and data set."""
     columns = {d: {m: e for m in UCI if (e := entry(m, d)) and e.stats} for d in SETS}
     return {dataset: column for dataset, column in columns.items() if len(column) == len(UCI)}
 
 
 def _on_uci(
-    complete: Complete,
-    check: Callable[[Complete], tuple[int, str]],
+    complete: _Complete,
+    check: Callable[[_Complete], tuple[int, str]],
     place: str,
     text: str,
     claimed: int = 9,
@@ -86,15 +86,14 @@ def _on_uci(
         return Claim(place, text, "not run", "No data set has all five methods.")
     (count, numbers), sets = check(complete), len(complete)
     answer = "yes" if count * 9 >= claimed * sets else "partly" if 2 * count > sets else "no"
-    if missing := [name for name in SETS if name not in complete]:
-        answer = f"{answer}, so far"
     numbers += _whose_sqr(complete)
-    if missing:
+    if missing := [name for name in SETS if name not in complete]:
+        answer += ", so far"
         numbers += f" Not counted, since not all methods were run there: {', '.join(missing)}."
     return Claim(place, text, answer, numbers)
 
 
-def _whose_sqr(complete: Complete) -> str:
+def _whose_sqr(complete: _Complete) -> str:
     """Which runs stand behind SQR's numbers, where they are not the setting of the text everywhere."""
     grid = [name for name, column in complete.items() if column["sqr"].method != "sqr"]
     rest = [name for name in complete if name not in grid]
@@ -104,38 +103,34 @@ def _whose_sqr(complete: Complete) -> str:
     return f" SQR's numbers are those of its whole grid on {', '.join(grid)}{also}."
 
 
-def _wins(complete: Complete, score: Score, methods: Sequence[str]) -> tuple[int, str]:
+def _wins(complete: _Complete, score: _Score, methods: Sequence[str]) -> tuple[int, str]:
     """The sets on which PI3NN has the smallest score; in words, who has it on the others."""
     winners = {d: min(methods, key=lambda m: score(column[m])) for d, column in complete.items()}
     lost = [f"{title(m)} on {d}" for d, m in winners.items() if m != "pi3nn"]
     return len(winners) - len(lost), f"; else {', '.join(lost)}" if lost else ""
 
 
-def _averages(complete: Complete, score: Score, methods: Sequence[str]) -> str:
+def _averages(complete: _Complete, score: _Score, methods: Sequence[str]) -> str:
     """The mean score of each method over the sets."""
     columns = complete.values()
     means = {m: sum(score(column[m]) for column in columns) / len(columns) for m in methods}
     return ", ".join(f"{title(m)} {value:.3f}" for m, value in means.items())
 
 
-def _mean(complete: Complete) -> tuple[int, str]:
+def _mean(complete: _Complete) -> tuple[int, str]:
     def distance(entry: Entry) -> float:
         return abs(entry.stats["mean"] - GAMMA)
 
-    def right(entry: Entry) -> bool:
-        low, high = band(entry.rows * entry.splits)
-        return low <= entry.stats["mean"] <= high
-
+    right = sum(like_gamma(column["pi3nn"], "mean") for column in complete.values())
     count, others = _wins(complete, distance, UCI)
     return count, (
         f"PI3NN's is closest on {count} of {len(complete)} sets{others}. Mean distance from 0.95: "
-        f"{_averages(complete, distance, UCI)}. On "
-        f"{sum(right(column['pi3nn']) for column in complete.values())} sets PI3NN's mean can't be told "
-        "from 0.95 by the test rows there are."
+        f"{_averages(complete, distance, UCI)}. On {right} sets PI3NN's mean can't be told from 0.95 by "
+        "the test rows there are."
     )
 
 
-def _std(complete: Complete) -> tuple[int, str]:
+def _std(complete: _Complete) -> tuple[int, str]:
     def std(entry: Entry) -> float:
         return entry.stats["std"]
 
@@ -146,7 +141,7 @@ def _std(complete: Complete) -> tuple[int, str]:
     )
 
 
-def _width(complete: Complete) -> tuple[int, str]:
+def _width(complete: _Complete) -> tuple[int, str]:
     wins, score_wins = [], 0
     for dataset, column in complete.items():
         best = nearest({m: e.stats["best"] for m, e in column.items()})
@@ -169,7 +164,7 @@ def _spread(entry: Entry, keys: Sequence[str]) -> float:
     return float(means.max() - means.min())
 
 
-def _sensitivity(complete: Complete) -> tuple[int, str]:
+def _sensitivity(complete: _Complete) -> tuple[int, str]:
     def all_settings(entry: Entry) -> float:
         return _spread(entry, tables.swept_columns(entry.records))
 

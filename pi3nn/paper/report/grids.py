@@ -14,6 +14,7 @@ from pi3nn.paper.paper_methods import INTERVAL_METHODS, OUT_OF_DISTRIBUTION, UCI
 from pi3nn.paper.published import GAMMA
 from pi3nn.paper.report.source import EXPERIMENTS, SETS, Source
 from pi3nn.paper.verdicts import Judged
+from pi3nn.results.tables import Entry
 
 _At = TypeVar("_At")
 Position = tuple[str, str, str]  # in a table: method, column, statistic
@@ -111,19 +112,18 @@ def _grid(source: Source, layout: TableLayout, cells: Sequence[Judged]) -> Grid:
     ours = {at: cell.ours for at, cell in judged.items() if cell.ours is not None}
     shaded = _shaded(source, layout, ours)
     title = paper_methods.title if layout.methods is UCI else paper_methods.ood_title
+
+    def box(method: str, column: str, statistic: str) -> Box:
+        at, entry = (method, column, statistic), source.entry(method, column)
+        coverage = layout.table == "table1" and statistic != "std" and at in ours
+        marked = bool(coverage and entry and like_gamma(entry, statistic))
+        return Box(judged[at], at in shaded, marked)
+
     rows = [
-        Row(
-            title(method),
-            statistic,
-            [
-                Box(judged[at], at in shaded, layout.name == "table1" and _marked(source, at, ours))
-                for column in layout.columns
-                for at in [(method, column, statistic)]
-            ],
-        )
+        Row(title(method), statistic, [box(method, column, statistic) for column in layout.columns])
         for method in layout.methods
         for statistic in layout.statistics
-    ]  # fmt: skip
+    ]
     notes = [f"Protocol {source.protocol}. {layout.shading}"]
     if layout.name == "table1":
         notes.append(
@@ -148,13 +148,10 @@ def band(rows: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _marked(source: Source, at: Position, ours: Mapping[Position, float]) -> bool:
-    method, column, statistic = at
-    entry = source.entry(method, column)
-    if statistic == "std" or at not in ours or entry is None:
-        return False
+def like_gamma(entry: Entry, statistic: str) -> bool:
+    """Whether a coverage can't be told from 0.95: the mean by the rows of all splits, others of one."""
     low, high = band(entry.rows * (entry.splits if statistic == "mean" else 1))
-    return low <= ours[at] <= high
+    return low <= entry.stats[statistic] <= high
 
 
 # --- which cells are shaded ----------------------------------------------------------------------

@@ -84,16 +84,10 @@ _PREAMBLE = r"""\documentclass{article}
 def to_latex(grid: Grid) -> str:
     """A document of its own; the ``tabular`` in it can be taken elsewhere with its preamble."""
     cells = [
-        [
-            [
-                latex.text(row.method) if row is rows[0] else "",
-                row.statistic,
-                *map(_tex_box, row.boxes),
-            ]
-            for row in rows
-        ]
-        for rows in grid.by_method
+        [["", row.statistic, *map(_tex_box, row.boxes)] for row in rows] for rows in grid.by_method
     ]
+    for lines, rows in zip(cells, grid.by_method, strict=True):
+        lines[0][0] = latex.text(rows[0].method)
     tabular = latex.tabular(["", "", *map(latex.text, grid.columns)], cells)
     symbols = ", ".join(f"{LOOKS[name].tex} {name}" for name in verdicts.ALL)
     notes = [f"Ours, and (printed). Grey: best. Verdicts: {symbols}.", *map(latex.text, grid.notes)]
