@@ -187,11 +187,8 @@ def path(folder: Path, task: Task) -> Path:
 def uci_records(folder: Path, protocol: str) -> pd.DataFrame:
     """Records of all UCI tasks there are, one below the other; empty if there are none."""
     tables = [read(path(folder, task)) for task in _exported(folder, protocol, uci=True)]
-    columns = [*COLUMNS, "budget"]
-    if not tables:
-        return pd.DataFrame(columns=columns)
-    table = pd.concat(tables, ignore_index=True)
-    return table.reindex(columns=[*columns, *(name for name in table if name not in columns)])
+    table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    return table.reindex(columns=list(dict.fromkeys([*COLUMNS, "budget", *table])))
 
 
 def ood_reports(folder: Path, protocol: str) -> dict[str, ExperimentReport]:
@@ -201,8 +198,12 @@ def ood_reports(folder: Path, protocol: str) -> dict[str, ExperimentReport]:
     the data set where it is not the experiment's own: ``cubic1d_heavy``, ``camels``. Those without a
     trained member are left out.
     """
+    tables: dict[str, list[pd.DataFrame]] = {}
+    for task in _exported(folder, protocol, uci=False):
+        tables.setdefault(task.dataset, []).append(read(path(folder, task)))
     reports = {}
-    for name, table in ood_tables(folder, protocol).items():
+    for name, of_methods in tables.items():
+        table = pd.concat(of_methods, ignore_index=True)
         first = table.iloc[0]
         prefix = records_folder(folder, protocol) / f"{first['experiment']}-{first['dataset']}"
         runs = Runs.of(table, functools.partial(_picture, prefix))
@@ -211,27 +212,17 @@ def ood_reports(folder: Path, protocol: str) -> dict[str, ExperimentReport]:
     return reports
 
 
-def ood_tables(folder: Path, protocol: str) -> dict[str, pd.DataFrame]:
-    """What `ood_reports` are made of: all methods of an experiment, one below the other."""
-    tables: dict[str, list[pd.DataFrame]] = {}
-    for task in _exported(folder, protocol, uci=False):
-        tables.setdefault(task.dataset, []).append(read(path(folder, task)))
-    return {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()}
-
-
 def provenance(folder: Path, protocol: str) -> dict[str, Any]:
     """The content of ``provenance.json``; empty where there is none."""
     file = records_folder(folder, protocol) / "provenance.json"
     try:
-        text = file.read_text(encoding="utf-8")
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise UserError(
             f"{folder} can't be read ({error.strerror}): give another folder"
         ) from error
-    try:
-        content: dict[str, Any] = json.loads(text)
     except ValueError as error:
         raise _unreadable(file, error) from error
     return content

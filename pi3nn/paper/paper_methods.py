@@ -12,29 +12,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PaperMethod:
-    """One method.
-
-    Attributes
-    ----------
-    title
-        In the tables on UCI data.
-    ood_title
-        In those out of distribution; default: the same.
-    colour, marker
-        In all figures; apart for colour-blind readers, too.
-    runs
-        Behind one printed cell of Table 1 (discrepancies 1.1 and 3.1); 0 where nothing is printed.
-    column
-        Its name in the paper's tables; default: its own.
-    """
+    """One method; colours and markers can be told apart by colour-blind readers, too."""
 
     name: str
-    title: str
-    ood_title: str = ""
+    title: str  # in the tables on UCI data
+    ood_title: str = ""  # in those out of distribution; default: the same
     colour: str = ""
     marker: str = "o"
-    runs: int = 0
-    column: str = ""
+    runs: int = (
+        0  # behind one printed cell of Table 1 (discrepancies 1.1 and 3.1), if there are any
+    )
+    column: str = ""  # its name in the paper's tables; default: its own
 
 
 _ALL = (
@@ -77,16 +65,6 @@ def title(name: str) -> str:
 def ood_title(name: str) -> str:
     """A method's title in the tables out of distribution."""
     return method(name).ood_title or method(name).title
-
-
-def colour(name: str) -> str:
-    """A method's colour in all figures."""
-    return method(name).colour
-
-
-def marker(name: str) -> str:
-    """A method's marker in all figures."""
-    return method(name).marker
 
 
 def column(name: str) -> str:

@@ -55,19 +55,20 @@ class Task:
 
 def of_paper(protocol: str, budget: str = "full") -> list[Task]:
     """All tasks of a protocol, the cheap and important ones first."""
-    uci = [
-        *_uci(SMALL, ("pi3nn", "der", "qd", "piven"), protocol, budget),
-        *_uci(LARGE[:-1], ("pi3nn",), protocol, budget),
+
+    def uci(datasets: Sequence[str], *methods: str) -> list[Task]:
+        return [_uci_task(d, method, protocol, budget) for d in datasets for method in methods]
+
+    return [
+        *uci(SMALL, "pi3nn", "der", "qd", "piven"),
+        *uci(LARGE[:-1], "pi3nn"),
+        *_out_of_distribution(protocol, budget),
+        *uci(SMALL, "sqr"),
+        *uci(LARGE[:-1], "qd", "der", "piven"),
+        *uci(LARGE[-1:], "pi3nn", "der", "qd", "piven"),
+        *uci(LARGE, "sqr"),
+        *(uci(SMALL, "sqr_free") if protocol == "released" else ()),
     ]
-    slow = [
-        *_uci(SMALL, ("sqr",), protocol, budget),
-        *_uci(LARGE[:-1], ("qd", "der", "piven"), protocol, budget),
-        *_uci(LARGE[-1:], ("pi3nn", "der", "qd", "piven"), protocol, budget),
-        *_uci(LARGE, ("sqr",), protocol, budget),
-    ]
-    if protocol == "released":
-        slow += _uci(SMALL, ("sqr_free",), protocol, budget)
-    return [*uci, *_out_of_distribution(protocol, budget), *slow]
 
 
 def selected(protocol: str, budget: str, patterns: Sequence[str]) -> list[Task]:
@@ -88,12 +89,6 @@ def selected(protocol: str, budget: str, patterns: Sequence[str]) -> list[Task]:
             f"no shard of {protocol} is named {' or '.join(patterns)}: --list shows their names"
         )
     return chosen
-
-
-def _uci(
-    datasets: tuple[str, ...], methods: tuple[str, ...], protocol: str, budget: str
-) -> list[Task]:
-    return [_uci_task(data, method, protocol, budget) for data in datasets for method in methods]
 
 
 def _uci_task(dataset: str, method: str, protocol: str, budget: str) -> Task:
@@ -131,19 +126,12 @@ _QUICK_GRIDS = {
 _FIRST_SEED = {("cubic10d", "released"): 12345, ("flight", "released"): 10}
 _SEEDS = 10
 
-_QUICK_ROWS = {  # the released slices of flights have the size they have
-    ("cubic1d", "paper"): ("dataset.rows=1000",),
-    ("cubic1d", "released"): ("dataset.rows=1000",),
-    ("cubic10d", "paper"): ("dataset.rows=1000",),
-    ("cubic10d", "released"): ("dataset.rows=1000",),
-    ("flight", "paper"): ("dataset.train_rows=2000", "dataset.test_rows=2000"),
+_QUICK_ROWS = {
+    "cubic1d": ("dataset.rows=1000",),
+    "cubic10d": ("dataset.rows=1000",),
+    "flight": ("dataset.train_rows=2000", "dataset.test_rows=2000"),
 }
-_QUICK_EPOCHS = {
-    ("cubic10d", "qd"): 200,
-    ("cubic10d", "sqr"): 500,
-    ("flight", "piven"): 50,
-    ("flight", "sqr"): 50,
-}
+_QUICK_EPOCHS = {"cubic10d": {"qd": 200, "sqr": 500}, "flight": {"piven": 50, "sqr": 50}}
 
 
 def _out_of_distribution(protocol: str, budget: str) -> list[Task]:
@@ -162,16 +150,16 @@ def _out_of_distribution(protocol: str, budget: str) -> list[Task]:
 def _ood_task(experiment: str, dataset: str, method: str, protocol: str, budget: str) -> Task:
     first = _FIRST_SEED.get((experiment, protocol), 1)
     seeds = [first, *(seed for seed in range(1, _SEEDS + 1) if seed != first)][:_SEEDS]
-    if budget == "full":
-        more = [f"seeds={_listed(seeds)}"]
-        return Task(experiment, dataset, method, protocol, budget, tuple(more), f"{_SEEDS} seeds")
-    rows = _QUICK_ROWS.get((experiment, protocol), ())
-    epochs = _QUICK_EPOCHS.get((experiment, method))
-    more = [f"seeds={_listed(seeds[:1])}", *rows, *([f"method.epochs={epochs}"] if epochs else [])]
-    note = "quick: one seed" + (", fewer rows" if rows else "")
-    note += ", fewer epochs" if epochs else ""
-    return Task(experiment, dataset, method, protocol, budget, tuple(more), note)
-
-
-def _listed(numbers: list[int]) -> str:
-    return "[" + ",".join(map(str, numbers)) + "]"
+    note = f"{_SEEDS} seeds"
+    more: list[str] = []
+    if budget == "quick":
+        seeds, note = seeds[:1], "quick: one seed"
+        # The released slices of flights have the size they have.
+        if experiment in _QUICK_ROWS and (experiment, protocol) != ("flight", "released"):
+            more += _QUICK_ROWS[experiment]
+            note += ", fewer rows"
+        if epochs := _QUICK_EPOCHS.get(experiment, {}).get(method):
+            more.append(f"method.epochs={epochs}")
+            note += ", fewer epochs"
+    listed = "seeds=[" + ",".join(map(str, seeds)) + "]"
+    return Task(experiment, dataset, method, protocol, budget, (listed, *more), note)

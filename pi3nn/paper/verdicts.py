@@ -1,24 +1,11 @@
 """Is our number the printed one? The one engine behind every verdict, on the screen and in the report.
 
-A verdict knows its sampling error. With `s` and `n` the standard deviation over, and the number of,
-runs (or scenarios), ours and the printed number agree in Table 1 if
-
-- mean:        |ours - printed| <= 0.01  + 2 sqrt(s_ours^2 / n_ours + s_printed^2 / n_printed)
-- std:         |ours - printed| <= 0.005 + 2 sqrt(s_ours^2 / 2(n_ours-1) + s_printed^2 / 2(n_printed-1))
-- best, worst: |ours - printed| <= 0.01  + 2 sqrt(p (1 - p) / rows), `p` the printed coverage of one
-  run and `rows` its test rows: an extreme of many runs scatters like one of them.
-
-0.01 (0.005) stands for the rounding of two printed numbers. A printed width is that of one split, so
-ours is judged by the scatter of our `n` splits:
-
-- width:       |ours - printed| <= half a unit of the last digit + min(2 s sqrt(1 + 1/n), printed / 4)
-
-if our best coverage agrees with the printed one: widths at different coverages say nothing. Printed
-confidences are those of single runs:
-
-- confidence:  |ours - printed| <= 0.01 + min(2 s sqrt(1 + 1/n), 0.25)
-
-The quarters are there because runs that scatter widely would agree with anything.
+A verdict knows its sampling error: `RULES` say in words what `tolerance`, `_width` and
+`confidence_tolerance` compute. 0.01 (0.005) stands for the rounding of two printed numbers. An extreme
+of many runs scatters like one of them: by its test rows. A printed width is that of one split, so ours
+is judged by the scatter of our splits, where our best coverage agrees with the printed one: widths at
+different coverages say nothing. Printed confidences are those of single runs. The quarters are there
+because runs that scatter widely would agree with anything.
 
 A number that differs where the paper contradicts itself or its files (``known.csv``, kind "cannot")
 can't be reproduced; other differences with a known cause keep their verdict and name the cause.
@@ -61,28 +48,14 @@ _ONE_RUN = "one run only, whose scatter is not known"
 
 @dataclass(frozen=True)
 class Ours:
-    """Our number and what its verdict needs.
-
-    Attributes
-    ----------
-    method
-        That of our runs, which may not be the name of the paper's column.
-    tolerance
-        How far it may be from the printed one by chance.
-    basis
-        What it is made of.
-    problem
-        Why the two can't be compared.
-    doubt
-        Why a difference may be chance all the same.
-    """
+    """Our number and what its verdict needs."""
 
     value: float
-    method: str
-    tolerance: float
-    basis: str
-    problem: str = ""
-    doubt: str = ""
+    method: str  # that of our runs, which may not be the name of the paper's column
+    tolerance: float  # how far it may be from the printed one by chance
+    basis: str  # what it is made of
+    problem: str = ""  # why the two can't be compared
+    doubt: str = ""  # why a difference may be chance all the same
 
 
 @dataclass(frozen=True)
@@ -96,10 +69,10 @@ class Judged:
     column: str
     statistic: str
     printed: str
-    ours: float | None
-    tolerance: float | None
-    verdict: str
-    reason: str
+    ours: float | None = None
+    tolerance: float | None = None
+    verdict: str = ""
+    reason: str = ""
     basis: str = ""
 
     @property
@@ -113,10 +86,10 @@ class Judged:
 def judged(protocol: str, place: Place, ours: Ours | str) -> Judged:
     """The verdict on a number of ours; or on none, and `ours` is the reason."""
     cell, (table, method, column, statistic) = published.cell(*place), place
-    start = Judged(protocol, table, "", method, column, statistic, "", None, None, "", "")
     if cell is None:
-        return start if isinstance(ours, str) else replace(start, ours=ours.value, basis=ours.basis)
-    start = replace(start, place=cell.place, printed=cell.printed)
+        blank = Judged(protocol, table, "", method, column, statistic, "")
+        return blank if isinstance(ours, str) else replace(blank, ours=ours.value, basis=ours.basis)
+    start = Judged(protocol, table, cell.place, method, column, statistic, cell.printed)
     if isinstance(ours, str):
         return replace(start, verdict=NOT_RUN, reason=ours)
     verdict, reason = verdict_of(ours.value, cell, ours.tolerance), ""
@@ -192,10 +165,8 @@ def _of_entry(entry: Entry | None, protocol: str, place: Place) -> Ours | str:
     if entry is None:
         return "no records"
     if not entry.stats:
-        reasons = entry.records["reason"].dropna()
-        return (
-            f"all {len(entry.records)} members failed: {reasons.iloc[0] if len(reasons) else '?'}"
-        )
+        reason = next(iter(entry.records["reason"].dropna()), "?")
+        return f"all {len(entry.records)} members failed: {reason}"
     if table == "mpiw":
         if entry.method != method:  # SQR's row is of one setting (discrepancies 5.8)
             return "printed for the setting that the text names, not for SQR's whole grid"

@@ -45,10 +45,11 @@ def of_members(store: Store, keys: Sequence[str], levels: Sequence[float]) -> pd
     """Records of some members at some levels, from member to member in the order given."""
     order = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     records = pd.DataFrame(store.rows(order))
-    records = records[records["gamma"].isin(list(levels))]
-    ranks = pd.DataFrame({"key": records["key"].map(order), "gamma": records["gamma"]})
-    records = records.loc[ranks.sort_values(["key", "gamma"], kind="stable").index]
-    return records.reset_index(drop=True)
+    return records[records["gamma"].isin(list(levels))].sort_values(
+        ["key", "gamma"],
+        key=lambda column: column.map(order) if column.name == "key" else column,
+        ignore_index=True,
+    )
 
 
 def _filtered(records: pd.DataFrame, text: str, stores: Sequence[Store]) -> pd.DataFrame:
@@ -76,11 +77,8 @@ def _from_configs(records: pd.DataFrame, key: str, stores: Sequence[Store]) -> p
 def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in config.items():
-        flat |= (
-            _flat(value, f"{prefix}{key}.")
-            if isinstance(value, dict)
-            else {f"{prefix}{key}": value}
-        )
+        name = f"{prefix}{key}"
+        flat |= _flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
     return flat
 
 

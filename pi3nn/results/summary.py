@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from pi3nn import atomic
 from pi3nn.results import comparison, tables
 from pi3nn.results.comparison import Compare, Printed
 from pi3nn.results.tables import Entry
@@ -25,25 +24,13 @@ NAMES = {
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What to show of a run.
+    """What to show of a run."""
 
-    Attributes
-    ----------
-    keys, levels
-        The members and the levels.
-    unit
-        Over what to average: ``run`` or ``scenario``.
-    trained
-        How many members were trained now.
-    changed
-        Dotted keys that differ from the experiment's own settings.
-    """
-
-    keys: list[str]
+    keys: list[str]  # of its members
     levels: list[float]
-    unit: str
-    trained: int
-    changed: Sequence[str] = ()
+    unit: str  # over what to average: run or scenario
+    trained: int  # how many members were trained now
+    changed: Sequence[str] = ()  # dotted keys that differ from the experiment's own settings
 
 
 def write(store: Store, run: RunSummary, folder: Path, in_sweep: bool, compare: Compare) -> None:
@@ -53,9 +40,7 @@ def write(store: Store, run: RunSummary, folder: Path, in_sweep: bool, compare: 
     """
     judged = judged_records(store, run.keys, run.levels)
     text = "\n".join(_lines(judged, run, compare))
-    folder.mkdir(parents=True, exist_ok=True)
-    tables.write(_table(judged), folder / "table.csv")
-    atomic.write_text(folder / "table.md", text + "\n")
+    tables.leave(folder, _table(judged), text)
     if in_sweep:
         return
     print(text, flush=True)
@@ -105,22 +90,12 @@ def _lines(judged: pd.DataFrame, run: RunSummary, compare: Compare) -> Iterator[
     yield f"# {first.dataset}, {first.method}, protocol {first.protocol}"
     yield ""
     yield f"{len(run.keys)} members, {run.trained} trained now; {seconds:.1f} s of training in all."
-    for gamma, rows in judged.groupby("gamma"):
+    for entry in Entry.by_level(judged, run.unit):
+        yield from ["", f"## {entry.gamma:.4g} intervals on {first.set} rows", ""]
+        shown = tables.shown(tables.scenarios(entry.records), tables.SCENARIO_METRICS)
+        yield from tables.markdown(shown.rename(columns=lambda name: name.removeprefix("method.")))
         yield ""
-        yield f"## {gamma:.4g} intervals on {first.set} rows"
-        yield ""
-        yield from tables.markdown(_shown(tables.scenarios(rows)))
-        yield ""
-        yield from _statistics(Entry.of(rows, run.unit, float(str(gamma))), run, compare)
-
-
-def _shown(scenarios: pd.DataFrame) -> pd.DataFrame:
-    shown = scenarios.rename(columns=lambda name: name.removeprefix("method."))
-    if not shown["failed"].any():
-        shown = shown.drop(columns="failed")
-    for name in tables.SCENARIO_METRICS:
-        shown[name] = shown[name].map("{:.3f}".format)
-    return shown
+        yield from _statistics(entry, run, compare)
 
 
 def _statistics(entry: Entry, run: RunSummary, compare: Compare) -> Iterator[str]:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from pi3nn import atomic
 from pi3nn.results import comparison, summary, tables
-from pi3nn.results.comparison import Compare, Comparison
+from pi3nn.results.comparison import Compare
 from pi3nn.results.tables import SCENARIO_METRICS as METRICS
 from pi3nn.results.tables import Entry
 from pi3nn.store import Store
@@ -18,26 +17,18 @@ from pi3nn.store import Store
 
 @dataclass(frozen=True)
 class SweptJob:
-    """One job of a sweep.
+    """One job of a sweep."""
 
-    Attributes
-    ----------
-    labels
-        Its values of the swept keys.
-    keys, levels
-        Its members, and the levels it asked for.
-    unit
-        Over what it averages: ``run`` or ``scenario``.
-    changed
-        Dotted keys that differ from the experiment's own settings.
-    """
-
-    labels: dict[str, str]
+    labels: dict[str, str]  # its values of the swept keys
     store: Store
-    keys: list[str]
-    levels: list[float]
-    unit: str
-    changed: Sequence[str] = ()
+    keys: list[str]  # of its members
+    levels: list[float]  # that it asked for
+    unit: str  # over what it averages: run or scenario
+    changed: Sequence[str] = ()  # dotted keys that differ from the experiment's own settings
+
+    def entries(self) -> list[Entry]:
+        """What it did, level by level."""
+        return Entry.by_level(summary.judged_records(self.store, self.keys, self.levels), self.unit)
 
 
 OfExperiment = Callable[[Sequence[SweptJob], Path], bool]
@@ -56,9 +47,7 @@ def write(
         return
     numbers = table(jobs)
     text = "\n".join([*_lines(numbers, swept), *_beside_print(jobs, compare)])
-    folder.mkdir(parents=True, exist_ok=True)
-    tables.write(numbers, folder / "table.csv")
-    atomic.write_text(folder / "table.md", text + "\n")
+    tables.leave(folder, numbers, text)
     print(text, flush=True)
     written = "table.csv and table.md"
     if swept:
@@ -75,8 +64,7 @@ def table(jobs: Sequence[SweptJob]) -> pd.DataFrame:
     Columns: the swept keys, ``gamma``, ``members``, ``failed``, the mean of each of `METRICS` over
     the members, ``picp_std`` (of the members, ``ddof=1``) and ``seconds`` (of training, in all).
     """
-    rows = [row for job in jobs for row in _rows(job)]
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame([_row(job, entry) for job in jobs for entry in job.entries()])
     for key in jobs[0].labels:
         numbers = pd.to_numeric(frame[key], errors="coerce")
         if numbers.notna().all():
@@ -84,49 +72,39 @@ def table(jobs: Sequence[SweptJob]) -> pd.DataFrame:
     return frame
 
 
-def _rows(job: SweptJob) -> list[dict[str, object]]:
-    rows = []
-    for gamma, group in summary.judged_records(job.store, job.keys, job.levels).groupby("gamma"):
-        failed = int((group["status"] != "ok").sum())
-        row: dict[str, object] = {**job.labels, "gamma": gamma, "members": len(group)}
-        row |= {"failed": failed}
-        row |= {name: group[name].astype(float).mean() for name in METRICS}
-        row["picp_std"] = group["picp"].astype(float).std()
-        row["seconds"] = group["seconds"].sum()
-        rows.append(row)
-    return rows
+def _row(job: SweptJob, entry: Entry) -> dict[str, object]:
+    members = entry.records
+    return {
+        **job.labels,
+        "gamma": entry.gamma,
+        "members": len(members),
+        "failed": entry.failed,
+        **{name: members[name].astype(float).mean() for name in METRICS},
+        "picp_std": members["picp"].astype(float).std(),
+        "seconds": members["seconds"].sum(),
+    }
 
 
 def _lines(numbers: pd.DataFrame, swept: Sequence[str]) -> list[str]:
-    shown = numbers.copy()
-    if not shown["failed"].any():
-        shown = shown.drop(columns="failed")
-    for name in [*METRICS, "picp_std"]:
-        shown[name] = shown[name].map("{:.3f}".format)
+    shown = tables.shown(numbers, [*METRICS, "picp_std"])
     shown["seconds"] = shown["seconds"].map("{:.1f}".format)
-    over = ", ".join(swept) or "no key"
-    return [f"# Sweep over {over}", "", *tables.markdown(shown)]
-
-
-def _compared(
-    jobs: Sequence[SweptJob], compare: Compare
-) -> Iterator[tuple[SweptJob, Entry, Comparison]]:
-    """The jobs of whose numbers any is printed, with what is."""
-    for job in jobs:
-        judged = summary.judged_records(job.store, job.keys, job.levels)
-        for gamma, group in judged.groupby("gamma"):
-            entry = Entry.of(group, job.unit, float(str(gamma)))
-            printed = compare(entry, job.changed) if entry.stats else Comparison()
-            if printed.cells:
-                yield job, entry, printed
+    return [f"# Sweep over {', '.join(swept) or 'no key'}", "", *tables.markdown(shown)]
 
 
 def _beside_print(jobs: Sequence[SweptJob], compare: Compare) -> Iterator[str]:
     """Jobs whose numbers are printed elsewhere: ours (printed) verdict, and why not."""
+    compared = [
+        (job, entry, printed)
+        for job in jobs
+        for entry in job.entries()
+        if entry.stats and (printed := compare(entry, job.changed)).cells
+    ]
+    if not compared:
+        return
     rows, explanations = [], list[tuple[str, str]]()
     changed: dict[str, Sequence[str]] = {}
     source, rule = "", ""
-    for job, entry, printed in _compared(jobs, compare):
+    for job, entry, printed in compared:
         cells = {
             name: f"{entry.stats[name]:.3f} ({cell.text}) {cell.verdict}".strip()
             for name, cell in printed.cells.items()
@@ -137,8 +115,6 @@ def _beside_print(jobs: Sequence[SweptJob], compare: Compare) -> Iterator[str]:
         rule = rule if printed.changed else printed.rule
         for name, cell in printed.cells.items():
             explanations.append((f"{label} {name}".strip(), cell.explanation))
-    if not rows:
-        return
     yield from ["", f"## PICP: ours (printed in the {source}) verdict", ""]
     yield from tables.markdown(pd.DataFrame(rows).fillna(""))
     if any(explanation for _, explanation in explanations):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,19 @@ def swept_columns(records: pd.DataFrame) -> list[str]:
 def write(table: pd.DataFrame, path: Path) -> None:
     """A table of results as CSV, with no more digits than they have."""
     atomic.write_text(path, table.to_csv(index=False, float_format="%.6g"))
+
+
+def leave(folder: Path, table: pd.DataFrame, text: str) -> None:
+    """``table.csv`` for machines and ``table.md`` for people."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write(table, folder / "table.csv")
+    atomic.write_text(folder / "table.md", text + "\n")
+
+
+def shown(table: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:
+    """The same for reading: the columns `numbers` as text, no count of failures if there are none."""
+    table = table.assign(**{name: table[name].map("{:.3f}".format) for name in numbers})
+    return table if table["failed"].any() else table.drop(columns="failed")
 
 
 def each(table: pd.DataFrame) -> Iterator[Any]:
@@ -83,6 +96,11 @@ class Entry:
         units = scenarios(records) if unit == "scenario" else records
         stats = statistics(units, gamma) if units["picp"].notna().any() else {}
         return cls(records, units, stats, unit, gamma)
+
+    @classmethod
+    def by_level(cls, records: pd.DataFrame, unit: str) -> list[Entry]:
+        """Of records at several levels, from the lowest to the highest."""
+        return [cls.of(rows, unit, float(str(g))) for g, rows in records.groupby("gamma")]
 
     @property
     def method(self) -> str:

@@ -15,13 +15,13 @@ def test_every_printed_cell_is_of_a_method_in_the_list_with_runs_behind_those_of
 def test_methods_of_one_figure_have_different_colours_and_markers() -> None:
     shown = [paper_methods.method(name) for name in paper_methods.UCI]
     assert len({method.colour for method in shown}) == len({m.marker for m in shown}) == 5
-    assert len({paper_methods.colour(n) for n in paper_methods.OUT_OF_DISTRIBUTION}) == 6
+    assert len({paper_methods.method(n).colour for n in paper_methods.OUT_OF_DISTRIBUTION}) == 6
 
 
 def test_a_new_method_goes_by_its_name_and_has_a_colour() -> None:
     assert paper_methods.title("mine") == paper_methods.ood_title("mine") == "mine"
-    assert paper_methods.colour("mine").startswith("#")
-    assert paper_methods.colour("mine") == paper_methods.colour("mine")
+    assert paper_methods.method("mine").colour.startswith("#")
+    assert paper_methods.method("mine").colour == paper_methods.method("mine").colour
     assert paper_methods.in_order(["mine", "qd", "pi3nn"]) == ["pi3nn", "qd", "mine"]
 
 

@@ -16,7 +16,7 @@ from pi3nn.paper.tasks import Task
 from pi3nn.run import reproduce
 from pi3nn.run.member import Member, members
 from pi3nn.store import Store
-from tests.support.runs import exit_code
+from tests.support.runs import composed, exit_code
 from tests.support.tasks import YACHT, files
 
 EVERY = [
@@ -42,8 +42,7 @@ def test_every_task_composes_into_a_valid_configuration(task: Task) -> None:
 
 
 def check(task: Task) -> None:
-    cfg = config.composed(*task.overrides)
-    config.settle_sweep(cfg, task.overrides)
+    cfg = composed(*task.overrides)
     config.check(cfg)
     names = (cfg.experiment, cfg.dataset.name, cfg.method.name, cfg.protocol)
     assert names == (task.experiment, task.dataset, task.method, task.protocol)
@@ -73,14 +72,10 @@ def test_the_grids_are_those_of_the_paper(method: str, members: int) -> None:
 
 
 def test_quick_tasks_have_fewer_members_and_rows() -> None:
-    (full,), (quick,) = (
-        tasks.selected("paper", b, ["uci-kin8nm-qd"]) for b in tasks.BUDGETS
-    )  # fmt: skip
-    assert (
-        len(reproduce.prepare(quick).asked.members)
-        < len(reproduce.prepare(full).asked.members) / 10
-    )
-    assert len(reproduce.prepare(quick).asked.members[0].split.train.y) == 900
+    (full,), (quick,) = (tasks.selected("paper", b, ["uci-kin8nm-qd"]) for b in tasks.BUDGETS)
+    members = reproduce.prepare(quick).asked.members
+    assert len(members) < len(reproduce.prepare(full).asked.members) / 10
+    assert len(members[0].split.train.y) == 900
     assert "1000 rows" in quick.note
 
 
@@ -131,7 +126,7 @@ def test_an_exported_task_is_done_without_its_store(
 def test_a_kill_between_tasks_loses_nothing(
     few: list[Task], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, write, calls = exports.write, exports.write, []
+    write, calls = exports.write, []
 
     def stop(*arguments: Any) -> Path:
         calls.append(arguments[1].name)
@@ -144,7 +139,7 @@ def test_a_kill_between_tasks_loses_nothing(
     assert exports.path(tmp_path / "out", few[0]).is_file()
     assert not exports.path(tmp_path / "out", few[2]).is_file()
     stored = Store(tmp_path / "store").keys()
-    monkeypatch.setattr(exports, "write", whole)
+    monkeypatch.setattr(exports, "write", write)
     assert run(tmp_path, "--only", "uci-yacht-*") == 0
     assert exports.path(tmp_path / "out", few[2]).is_file()
     assert Store(tmp_path / "store").keys() == stored

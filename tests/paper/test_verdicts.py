@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import pandas as pd
 import pytest
 
 from pi3nn.paper import published, verdicts
 from pi3nn.paper.published import Cell
-from pi3nn.paper.run_verdicts import beside_paper
 from pi3nn.paper.verdicts import CANNOT, DIFFERS, EQUAL, NOT_RUN, WITHIN
-from pi3nn.results.tables import Entry
-from tests.support.paper_records import FOUR, STD, runs
+from tests.support.paper_records import STD, entry
 
 CELL = Cell("Table 1", "0.95", True, None)
-
-
-def entry(dataset: str, method: str, protocol: str, picps: Any = FOUR, n: int = 51) -> Entry:
-    records = runs(dataset, method, protocol, picps, n)
-    return Entry.of(records[records["set"] == "test"], "run", 0.95)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +62,6 @@ def test_a_number_that_agrees_with_the_print_against_the_files_says_so() -> None
     assert judged.reason.startswith("agrees, though the authors' own files give 0.927")
 
 
-# --- SQR: printed over its whole grid, described as one setting ----------------------------------
-
-
 def test_released_cells_of_sqr_are_those_of_its_whole_grid_only() -> None:
     place = ("table1", "sqr", "boston", "mean")
     setting = verdicts.on_uci(entry("boston", "sqr", "released", (0.76,) * 4), "released", place)
@@ -98,37 +86,3 @@ def test_under_paper_the_setting_of_the_text_cannot_be_the_printed_grid_but_the_
     assert verdicts.on_uci(entry("boston", "sqr", "paper", far), "paper", place).verdict == CANNOT
     grid = verdicts.on_uci(entry("boston", "sqr_free", "paper", far), "paper", place)
     assert (grid.verdict, grid.reason) == (DIFFERS, "no cause known")
-
-
-# --- on the screen -------------------------------------------------------------------------------
-
-
-def test_the_screen_has_verdict_and_reason_of_the_engine_for_every_printed_statistic() -> None:
-    yacht = entry("yacht", "pi3nn", "released", n=31)
-    shown = beside_paper(yacht, ())
-    assert list(shown.cells) == ["mean", "std", "best", "worst", "width"]
-    for name, cell in shown.cells.items():
-        table, statistic = ("mpiw", "mpiw") if name == "width" else ("table1", name)
-        judged = verdicts.on_uci(yacht, "released", (table, "pi3nn", "yacht", statistic))
-        assert (cell.text, cell.verdict) == (judged.printed, judged.verdict)
-        assert judged.reason in cell.explanation
-
-
-def test_other_settings_get_no_verdict() -> None:
-    shown = beside_paper(entry("boston", "pi3nn", "paper"), ["method.steps", "seeds"])
-    assert shown.changed == ["method.steps", "seeds"]
-    assert {cell.text for cell in shown.cells.values()} >= {"0.95"}
-    assert not any(cell.verdict or cell.explanation for cell in shown.cells.values())
-
-
-@pytest.mark.parametrize("method", ["linear", "my_method"])
-def test_of_a_method_that_is_not_in_the_paper_nothing_is_printed(method: str) -> None:
-    assert not beside_paper(entry("boston", method, "paper"), ()).cells
-
-
-def test_of_another_level_or_experiment_nothing_is_printed() -> None:
-    boston = entry("boston", "pi3nn", "paper")
-    other = Entry.of(boston.records, "run", 0.9)
-    assert not beside_paper(other, ()).cells
-    own = Entry.of(pd.DataFrame(boston.records).assign(experiment="fit"), "run", 0.95)
-    assert not beside_paper(own, ()).cells

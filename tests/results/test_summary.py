@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
-from pi3nn.results import summary, sweep_table
-from pi3nn.results.comparison import Comparison, Printed, nothing
+from pi3nn.results import summary
+from pi3nn.results.comparison import nothing
 from pi3nn.results.summary import RunSummary
-from pi3nn.results.sweep_table import SweptJob
-from pi3nn.results.tables import Entry
 from tests.support.paper_records import runs
-
-WHY = "differs; because of everything that can be said of it in a sentence that is far too long for a line"
-
-
-class Records:
-    """A store that has the records of a table."""
-
-    root = Path("store")
-
-    def __init__(self, table: pd.DataFrame) -> None:
-        self.table = table
-
-    def rows(self, keys: Sequence[str]) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self.table[self.table["key"].isin(keys)].to_dict("records")
-        return rows
-
-
-def printed(entry: Entry, changed: Sequence[str]) -> Comparison:
-    """A book that prints two numbers of every run."""
-    cells = {"mean": Printed("0.9", "differs", WHY), "best": Printed("0.94", "equal as printed")}
-    if changed:
-        cells = {name: Printed(cell.text) for name, cell in cells.items()}
-    return Comparison("book", cells, "A rule.", changed)
+from tests.support.stored_records import WHY, Records, printed
 
 
 def written(folder: Path, compare: Any, *changed: str) -> str:
@@ -87,45 +61,13 @@ def test_a_run_with_other_settings_shows_the_print_and_no_verdict(
     assert "A rule." not in text
 
 
-def test_each_job_of_a_sweep_has_verdicts_by_its_own_settings(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = pd.concat([runs(name, "pi3nn", "paper") for name in ("boston", "yacht")])
-    store: Any = Records(table)
-    jobs = [
-        SweptJob(
-            {"dataset": name},
-            store,
-            [f"{name}pi3nn{number}" for number in range(4)],
-            [0.95],
-            "run",
-            changed,
-        )
-        for name, changed in (("boston", []), ("yacht", ["method.steps"]))
-    ]
-    sweep_table.write(jobs, tmp_path, printed, lambda *_: False)
-    text = capsys.readouterr().out
-    assert "## PICP: ours (printed in the book) verdict" in text
-    assert "| boston  | 0.950 (0.9) differs | 0.940 (0.94) equal as printed |" in text
-    assert "| yacht   | 0.950 (0.9)         | 0.940 (0.94)                  |" in text
-    assert "- dataset=boston mean: differs; because" in text
-    assert "dataset=yacht mean" not in text
-    assert (
-        "No verdicts for dataset=yacht: method.steps differs from the experiment's own settings.\n"
-        in text
-    )
-    assert (tmp_path / "figure.png").is_file()
+def test_in_words_widths_are_in_units_of_the_target() -> None:
+    class Scaled(Records):
+        def result(self, key: str) -> dict[str, Any]:
+            return {"scalars": {"y_std": 2.5}}
 
-
-def test_the_report_of_an_experiment_takes_the_place_of_the_table(tmp_path: Path) -> None:
-    given = []
-
-    def of_experiment(jobs: Sequence[SweptJob], folder: Path) -> bool:
-        given.append((len(jobs), folder))
-        return True
-
-    store: Any = Records(runs("boston", "pi3nn", "paper"))
-    job = SweptJob({"method": "pi3nn"}, store, ["bostonpi3nn0"], [0.95], "run")
-    sweep_table.write([job], tmp_path, nothing, of_experiment)
-    assert given == [(1, tmp_path)]
-    assert not list(tmp_path.iterdir())
+    table = runs("boston", "pi3nn", "paper", (0.9,)).assign(picp_low=0.8, picp_high=0.97)
+    store: Any = Scaled(table)
+    text = summary.in_words(store, RunSummary(["bostonpi3nn0"], [0.95], "run", 1))
+    assert "0.95 intervals hold 90.0% of 51 test rows (sampling error: 80.0% to 97.0%)" in text
+    assert text.endswith("mean width 2.5 in units of the target")

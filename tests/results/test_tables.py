@@ -1,3 +1,5 @@
+"""Scenarios, statistics over them, and how tables are shown."""
+
 from __future__ import annotations
 
 import pandas as pd
@@ -53,3 +55,22 @@ def test_failed_members_are_counted_and_left_out_of_the_mean() -> None:
     table = tables.scenarios(runs)
     assert table["failed"].tolist() == [1, 0, 0, 0]
     assert table["picp"].round(6).tolist()[0] == 1.0
+
+
+def test_what_is_shown_has_three_decimals_and_failures_only_if_there_are_any() -> None:
+    table = pd.DataFrame({"failed": [0, 0], "picp": [0.95, 1 / 3]})
+    assert tables.shown(table, ["picp"]).to_dict("list") == {"picp": ["0.950", "0.333"]}
+    assert list(tables.shown(table.assign(failed=1), ["picp"])) == ["failed", "picp"]
+
+
+def test_levels_are_entries_from_the_lowest_to_the_highest() -> None:
+    both = pd.concat([records().assign(gamma=0.95), records().assign(gamma=0.5)])
+    low, high = tables.Entry.by_level(both, "scenario")
+    assert (low.gamma, high.gamma) == (0.5, 0.95)
+    assert (len(low.records), len(low.units)) == (8, 4)
+
+
+def test_markdown_lines_have_one_width() -> None:
+    lines = list(tables.markdown(pd.DataFrame({"name": ["a", "long name"], "b": [1, 2]})))
+    assert lines[:2] == ["| name      | b |", "|-----------|---|"]
+    assert len({len(line) for line in lines}) == 1

@@ -32,9 +32,7 @@ def write(jobs: Sequence[SweptJob], folder: Path) -> bool:
         return False
     report = REPORTS[runs.first.experiment](runs)
     text = "\n".join(_lines(runs, report.sections))
-    folder.mkdir(parents=True, exist_ok=True)
-    tables.write(report.numbers, folder / "table.csv")
-    atomic.write_text(folder / "table.md", text + "\n")
+    tables.leave(folder, report.numbers, text)
     for_latex = "\n\n".join(latex.table(section.table) for section in report.sections)
     atomic.write_text(folder / "table.tex", for_latex + "\n")
     print(text, flush=True)

@@ -21,27 +21,20 @@ from pi3nn.store import Arrays, Store
 class Runs:
     """The members of one experiment.
 
-    Attributes
-    ----------
-    table
-        One row per member, level and set, as `pi3nn.paper.ood.frame.measured` makes it; where PI3NN
-        comes with both targets, it is two methods.
-    picture
-        What figures show of a method's first trained member.
-    changed
-        By method, the dotted keys that differ from the experiment's own settings.
+    ``table`` has one row per member, level and set, as `pi3nn.paper.ood.frame.measured` makes it;
+    where PI3NN comes with both targets, it is two methods.
     """
 
     table: pd.DataFrame
-    picture: Callable[[str], Arrays]
+    picture: Callable[[str], Arrays]  # what figures show of a method's first trained member
+    # By method, the dotted keys that differ from the experiment's own settings.
     changed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: pd.DataFrame, picture: Callable[[str], Arrays]) -> Runs:
         """Of a table as it was made or read; columns that are empty may be left out."""
         table = table.sort_values("gamma", kind="stable")  # tables go from level to level
-        columns = [*COLUMNS, *frame.MEASURED]
-        table = table.reindex(columns=[*columns, *(name for name in table if name not in columns)])
+        table = table.reindex(columns=list(dict.fromkeys([*COLUMNS, *frame.MEASURED, *table])))
         targets = table.get("method.fix_targets", pd.Series(dtype=object))
         if targets.nunique() > 1:
             suffix = np.where(targets.eq(True), "_fixed", "")

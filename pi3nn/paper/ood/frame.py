@@ -129,10 +129,8 @@ def _hydrograph(store: Store, keys: dict[float, str]) -> Arrays:
     arrays: Arrays = {}
     sets = intervals(store, key, gamma)
     for name in ("train", "test"):
-        days = sets[name]
-        assert days.index is not None
-        arrays |= {f"{name}/index": days.index, f"{name}/y": days.y, f"{name}/point": days.point}
-        arrays |= {f"{name}/lower": days.lower, f"{name}/upper": days.upper}
+        for what in ("index", "y", "point", "lower", "upper"):
+            arrays[f"{name}/{what}"] = getattr(sets[name], what)
     return arrays
 
 

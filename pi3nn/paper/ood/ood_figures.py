@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
+from pi3nn.paper import paper_methods
 from pi3nn.paper.ood.averages import Runs
-from pi3nn.paper.paper_methods import colour, ood_title
+from pi3nn.paper.paper_methods import ood_title
 from pi3nn.results.figures import BAND, INSIDE, OUTSIDE
 from pi3nn.results.original_units import Array
 from pi3nn.store import Arrays
@@ -27,10 +28,10 @@ def _grid(count: int, columns: int, width: float, height: float) -> tuple[Figure
     figure, axes = plt.subplots(
         rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False
     )
-    panels = list(axes.flat)
-    for ax in panels[count:]:
-        ax.set_visible(False)
-    return figure, panels[:count]
+    for number, ax in enumerate(axes.flat):
+        ax.set_visible(number < count)
+        ax.tick_params(labelsize=8)
+    return figure, list(axes.flat)[:count]
 
 
 def _seed(runs: Runs) -> int:
@@ -68,7 +69,6 @@ def densities(ax: Axes, widths: dict[str, Array]) -> Axes:
         ax.plot(x, y, color=shade, lw=1.2, label=name)
         ax.fill_between(x, y, color=shade, alpha=0.25, lw=0)
     ax.set_ylim(bottom=0)
-    ax.tick_params(labelsize=8)
     return ax
 
 
@@ -78,16 +78,9 @@ def shift_curve(ax: Axes, table: pd.DataFrame, methods: list[str]) -> Axes:
     for method in methods:
         shifts = rows[rows["method"] == method]
         x = shifts["set"].str.removeprefix("shift").astype(float)
-        ax.errorbar(
-            x,
-            shifts["confidence_mean"],
-            shifts["seeds_std"].fillna(0),
-            color=colour(method),
-            marker="o",
-            ms=3,
-            capsize=2,
-            label=ood_title(method),
-        )
+        y, std = shifts["confidence_mean"], shifts["seeds_std"].fillna(0)
+        shade, name = paper_methods.method(method).colour, ood_title(method)
+        ax.errorbar(x, y, std, color=shade, marker="o", ms=3, capsize=2, label=name)
     ax.set_xlabel("mean of x (training rows: 0)")
     ax.set_ylabel("confidence score")
     ax.set_ylim(0, 1.02)
@@ -169,7 +162,6 @@ def _rows(ax: Axes, line: Line, reach: float) -> NDArray[np.bool_]:
     # Thousands of dots are a small picture inside the PDF, not thousands of shapes.
     ax.scatter(line.train_x, line.train_y, s=1.5, color="grey", alpha=0.4, lw=0, rasterized=True)
     ax.set_xlim(-reach, reach)
-    ax.tick_params(labelsize=8)
     if reach > 4:
         for edge in (-4, 4):
             ax.axvline(edge, color="grey", lw=0.8, ls=":")
@@ -179,10 +171,9 @@ def _rows(ax: Axes, line: Line, reach: float) -> NDArray[np.bool_]:
 def mean_and_median(ax: Axes, line: Line) -> Axes:
     """Steps 1 and 2."""
     near = _rows(ax, line, 4)
-    ax.plot(line.x[near], line.outputs["point"][near], color=INSIDE, lw=1.5, label="f, the mean")
-    ax.plot(
-        line.x[near], line.outputs["median"][near], color=OUTSIDE, lw=1.5, label="f + ν, the median"
-    )
+    x, outputs = line.x[near], {name: values[near] for name, values in line.outputs.items()}
+    ax.plot(x, outputs["point"], color=INSIDE, lw=1.5, label="f, the mean")
+    ax.plot(x, outputs["median"], color=OUTSIDE, lw=1.5, label="f + ν, the median")
     ax.set_title("steps 1 and 2: mean and median", fontsize=10)
     ax.legend(fontsize=8, loc="upper left")
     return ax
@@ -238,24 +229,15 @@ def flight(runs: Runs, table: pd.DataFrame) -> dict[str, Figure]:
         sets = table[(table["method"] == method) & (table["gamma"] == gamma)]
         rows = sets[sets["set"].str.startswith("rank")].sort_values("set")
         rank = rows["set"].str[-1].astype(int)
-        ax.bar(
-            rank,
-            rows["confidence_mean"],
-            yerr=rows["seeds_std"].fillna(0),
-            color=BAND,
-            label="ours",
-        )
-        for x in rank[rows["confidence_mean"] < 0]:  # crossed bounds of released runs
+        ours, std = rows["confidence_mean"], rows["seeds_std"].fillna(0)
+        ax.bar(rank, ours, yerr=std, color=BAND, label="ours")
+        for x in rank[ours < 0]:  # crossed bounds of released runs
             ax.text(x, 0.02, "< 0", ha="center", fontsize=8)
-        printed = rows["paper"].str.split(" ").str[0]
-        shown = printed != ""
-        ax.scatter(
-            rank[shown], printed[shown].astype(float), color=OUTSIDE, s=18, zorder=3, label="paper"
-        )
+        printed = pd.to_numeric(rows["paper"].str.split(" ").str[0]).dropna()
+        ax.scatter(rank[printed.index], printed, color=OUTSIDE, s=18, zorder=3, label="paper")
         ax.set_title(ood_title(method), fontsize=9)
         ax.set_xticks([1, 2, 3, 4])
         ax.set_ylim(0, 1.05)
-        ax.tick_params(labelsize=8)
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, fontsize=8, ncols=2, loc="outside upper right", frameon=False)
     figure.supxlabel("rank of the airport (trained on rank 4)", fontsize=10)
@@ -287,15 +269,14 @@ def streamflow(runs: Runs) -> dict[str, Figure]:
 
 def hydrograph(ax: Axes, days: Arrays) -> Axes:
     """Observed and predicted flow over time with the interval; test days on a shade."""
-    for name, labelled in (("train", True), ("test", False)):
+    for name in ("train", "test"):
         index, y, point, lower, upper = (
             days[f"{name}/{what}"] for what in ("index", "y", "point", "lower", "upper")
         )
-        labels = ("interval", "observed", "predicted") if labelled else (None, None, None)
+        labels = ("interval", "observed", "predicted") if name == "train" else (None, None, None)
         ax.fill_between(index, lower, upper, color=BAND, lw=0, label=labels[0])
         ax.plot(index, y, color="black", lw=0.8, label=labels[1])
         ax.plot(index, point, color=OUTSIDE, lw=0.8, label=labels[2])
     test = days["test/index"]
     ax.axvspan(test[0], test[-1], color="grey", alpha=0.12, lw=0, label="test days")
-    ax.tick_params(labelsize=8)
     return ax

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,25 +39,27 @@ def _score(row: Any) -> str:
     return f"{row.confidence_mean:.2f} ± {row.confidence_std:.2f}"
 
 
-def _scatter(row: Any) -> str:
-    return "" if math.isnan(row.seeds_std) else f"{row.seeds_std:.3f}"
-
-
-def _count(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:g}"
-
-
-_RULE = (
-    "Confidence is mean ± standard deviation over rows, averaged over {runs} run(s). Verdicts: the "
-    "means differ by at most 0.01 + 2 standard deviations of single runs, as the printed ones are; "
-    "seeds=[1,2,3,4,5,6,7,8,9,10] tells how much that is."
-)
+def _if_any(value: float, form: str) -> str:
+    return "" if math.isnan(value) else format(value, form)
 
 
 def _rule(table: pd.DataFrame, runs: Runs) -> list[str]:
     """What confidence and verdicts are, and why there are none where settings differ."""
+    rule = (
+        f"Confidence is mean ± standard deviation over rows, averaged over {int(table['runs'].max())} "
+        "run(s). Verdicts: the means differ by at most 0.01 + 2 standard deviations of single runs, as "
+        "the printed ones are; seeds=[1,2,3,4,5,6,7,8,9,10] tells how much that is."
+    )
     changed = {ood_title(method): keys for method, keys in runs.changed.items()}
-    return [_RULE.format(runs=int(table["runs"].max())), *comparison.no_verdicts(changed)]
+    return [rule, *comparison.no_verdicts(changed)]
+
+
+def _by_set(table: pd.DataFrame, runs: Runs) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The title of each method, and its rows at the lowest level by set."""
+    for method in runs.methods:
+        sets = {r.set: r for r in each(table) if (r.method, r.gamma) == (method, runs.levels[0])}
+        if sets:
+            yield ood_title(method), sets
 
 
 def _explanations(table: pd.DataFrame, gamma: float) -> list[str]:
@@ -85,25 +87,22 @@ def _cubic10d(runs: Runs) -> ExperimentReport:
     table = beside_paper(averages(runs), "conf_10d", runs)
     gamma = runs.levels[0]
     shown = []
-    for method in runs.methods:
-        sets = {r.set: r for r in each(table) if (r.method, r.gamma) == (method, gamma)}
-        if not sets:
-            continue
+    for title, sets in _by_set(table, runs):
         train, ood = sets["train"], sets["ood"]
         shown.append(
             {
-                "method": ood_title(method),
+                "method": title,
                 "train": _score(train),
                 "paper": train.paper,
                 "verdict": train.verdict,
                 "OOD": _score(ood),
                 "paper ": ood.paper,
                 "verdict ": ood.verdict,
-                "std of seeds": _scatter(ood),
+                "std of seeds": _if_any(ood.seeds_std, ".3f"),
                 "AUROC": f"{ood.auroc:.3f}",
                 "FPR95": f"{ood.fpr95:.3f}",
                 "PICP test": f"{sets['test'].picp:.3f}",
-                "crossed": _count(train.crossed),
+                "crossed": _if_any(train.crossed, "g"),
             }
         )
     section = Section(
@@ -136,9 +135,9 @@ def _cubic1d(runs: Runs) -> ExperimentReport:
             "x = -7": f"{row.left:.1f}",
             "x = 7": f"{row.right:.1f}",
             "ratio": f"{row.ratio:.2f}",
-            "std of seeds": _scatter(row),
+            "std of seeds": _if_any(row.seeds_std, ".3f"),
             "PICP test": f"{row.picp:.3f}",
-            "crossings": _count(row.between_levels),
+            "crossings": _if_any(row.between_levels, "g"),
         }
         for method in runs.methods
         for gamma, row in numbers.loc[[method]].droplevel("method").iterrows()
@@ -175,22 +174,19 @@ def _flight(runs: Runs) -> ExperimentReport:
     table = beside_paper(averages(runs), "conf_flight", runs)
     gamma = runs.levels[0]
     scores, detection = [], []
-    for method in runs.methods:
-        sets = {r.set: r for r in each(table) if (r.method, r.gamma) == (method, gamma)}
-        if not sets:
-            continue
-        title = ood_title(method)
+    for title, sets in _by_set(table, runs):
         cells = {"method": title}
         for number, rank in enumerate(RANKS, 1):
             row = sets[rank]
-            cells[f"rank {number}"] = _score(row)
-            cells[f"paper {number}"] = row.paper
+            cells |= {f"rank {number}": _score(row), f"paper {number}": row.paper}
             cells[f"verdict {number}"] = row.verdict
         scores.append(cells)
         columns = {f"AUROC {r[-1]} : 4": f"{sets[r].auroc:.3f}" for r in RANKS[:3]}
-        columns["std of seeds, 1 to 4"] = " ".join(_scatter(sets[rank]) for rank in RANKS)
+        columns["std of seeds, 1 to 4"] = " ".join(
+            _if_any(sets[rank].seeds_std, ".3f") for rank in RANKS
+        )
         columns["PICP 1 to 4"] = " ".join(f"{sets[rank].picp:.2f}" for rank in RANKS)
-        columns["crossed 1 to 4"] = " ".join(_count(sets[rank].crossed) for rank in RANKS)
+        columns["crossed 1 to 4"] = " ".join(_if_any(sets[rank].crossed, "g") for rank in RANKS)
         detection.append({"method": title, "train": _score(sets["train"]), **columns})
     sections = [
         Section(
@@ -216,23 +212,20 @@ def _distances(runs: Runs) -> pd.DataFrame:
     rows = runs.trained.sort_values("method", key=lambda m: m == "sqr", kind="stable")
     far = rows.drop_duplicates("set").set_index("set").filter(like=(prefix := "distance."))
     far.columns = far.columns.str.removeprefix(prefix)
-    return pd.DataFrame(
-        [
-            {"rank": rank[-1], **{str(k): f"{v:+.2f}" for k, v in far.loc[rank].items()}}
-            for rank in RANKS
-        ]
-    )
+    shown = far.loc[list(RANKS)].map("{:+.2f}".format)
+    shown.insert(0, "rank", shown.index.str[-1])
+    return shown.reset_index(drop=True)
 
 
 # --- streamflow: Figure 4 --------------------------------------------------------------------------
 
 
 def _streamflow(runs: Runs) -> ExperimentReport:
-    by, sets = ["method", "gamma"], ("train", "test")
+    by = ["method", "gamma"]
     members = runs.trained.set_index([*by, "key", "set"])
     parts = [
         members.xs(name, level="set")[["picp", "width", "nse", "kge"]].add_prefix(f"{name}_")
-        for name in sets
+        for name in ("train", "test")
     ]
     parts.append(members.xs("test", level="set")[["high_width", "high_picp", "score_auroc"]])
     together = pd.concat(parts, axis=1).rename(columns={"score_auroc": "auroc"})

@@ -52,8 +52,10 @@ def write(folder: Path, protocols: Sequence[str] = PROTOCOLS) -> Path:
         text = page.document(folder, chapters)
         for chapter in chapters:
             _write_tables(folder, chapter)
-        verdicts_of_all = pd.concat([_verdicts(chapter) for chapter in chapters])
-        tables.write(verdicts_of_all, folder / "verdicts.csv")
+        verdicts_of_all = [
+            cells.frame(chapter.cells, chapter.source.budget) for chapter in chapters
+        ]
+        tables.write(pd.concat(verdicts_of_all), folder / "verdicts.csv")
         atomic.write_text(folder / "summary.md", in_words(chapters))
         path = folder / "report.html"
         atomic.write_text(path, text)
@@ -94,16 +96,16 @@ def in_words(chapters: Sequence[Chapter]) -> str:
 def _chapter(folder: Path, protocol: str) -> Chapter:
     records = source.read(folder, protocol)
     judged = cells.judged(records)
-    counted = Counter((cell.table, cell.verdict) for cell in judged if cell.printed)
+    titles = {layout.table: layout.title.partition(":")[0] for layout in grids.LAYOUTS}
+    counted = Counter(
+        (table, cell.verdict) for cell in judged if cell.printed for table in (cell.table, "all")
+    )
     counts = pd.DataFrame(
         [
-            {"table": layout.title.partition(":")[0]}
-            | {verdict: counted[layout.table, verdict] for verdict in verdicts.ALL}
-            for layout in grids.LAYOUTS
+            {"table": title} | {verdict: counted[table, verdict] for verdict in verdicts.ALL}
+            for table, title in (titles | {"all": "all"}).items()
         ]
     )
-    total = {"table": "all"} | {name: int(counts[name].sum()) for name in verdicts.ALL}
-    counts = pd.concat([counts, pd.DataFrame([total])], ignore_index=True)
     return Chapter(
         records, judged, grids.arranged(records, judged), counts, claims.checked(records)
     )
@@ -112,10 +114,6 @@ def _chapter(folder: Path, protocol: str) -> Chapter:
 def _answers(chapter: Chapter) -> pd.DataFrame:
     rows = [(c.text, c.place, c.answer, c.numbers) for c in chapter.claims]
     return pd.DataFrame(rows, columns=["the paper's claim", "where", "holds", "our numbers"])
-
-
-def _verdicts(chapter: Chapter) -> pd.DataFrame:
-    return cells.frame(chapter.cells, "quick" if chapter.source.quick else "full")
 
 
 def _write_tables(folder: Path, chapter: Chapter) -> None:

@@ -8,10 +8,8 @@ import pandas as pd
 
 from pi3nn.paper import published, verdicts
 from pi3nn.paper.published import Place
-from pi3nn.paper.report.source import Source
+from pi3nn.paper.report.source import EXPERIMENTS, Source, lowest
 from pi3nn.paper.verdicts import Judged
-
-_EXPERIMENTS = {"conf_10d": "cubic10d", "conf_flight": "flight"}
 
 
 def judged(source: Source) -> list[Judged]:
@@ -41,11 +39,10 @@ def _cell(source: Source, place: Place) -> Judged:
         return verdicts.on_uci(source.entry(method, column), source.protocol, place)
     if table == "mpiw":
         return verdicts.on_uci(source.uci.get((method, column)), source.protocol, place)
-    report = source.ood.get(_EXPERIMENTS[table])
+    report = source.ood.get(EXPERIMENTS[table])
     if report is not None:
         numbers = report.numbers
         rows = numbers[(numbers["method"] == method) & (numbers["set"] == column)]
         if len(rows):
-            lowest = rows.sort_values("gamma").iloc[0]
-            return verdicts.on_confidence(lowest, source.protocol, place)
+            return verdicts.on_confidence(lowest(rows).iloc[0], source.protocol, place)
     return verdicts.judged(source.protocol, place, "no records")

@@ -8,20 +8,19 @@ distribution are found where the width tells them from the others with an AUROC 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from pi3nn.paper.paper_methods import BASELINES, INTERVAL_METHODS, UCI, title
 from pi3nn.paper.published import GAMMA
-from pi3nn.paper.report.grids import band
-from pi3nn.paper.report.source import SETS, SHIFTED, Source
+from pi3nn.paper.report.grids import like_gamma, nearest, smallest
+from pi3nn.paper.report.source import SETS, SHIFTED, Source, lowest
 from pi3nn.results import tables
 from pi3nn.results.tables import Entry
 
 FOUND, MISSED = 0.9, 0.7
-_NONE = "No data set has all five methods."
 RULE = (
     "Yes: on as large a share of the data sets as the paper says; partly: on more than half. Out of "
     f"distribution: found with an AUROC of the width of {FOUND} or more, missed below {MISSED}; AUROC 0.5 "
@@ -44,188 +43,142 @@ class Claim:
 
 def checked(source: Source) -> list[Claim]:
     """All of them, for one protocol."""
+    table1 = _complete(source.entry)
+    # SQR's widths are those of the setting that the text names, as in the table.
+    widths = _complete(lambda *at: source.uci.get(at))
     return [
-        _mean(source),
-        _std(source),
-        _width(source),
-        _sensitivity(source),
+        _on_uci(table1, _mean, "Table 1",
+                "PI3NN has the best mean coverage, closest to 0.95, on all nine sets"),
+        _on_uci(table1, _std, "Table 1",
+                "PI3NN's coverage has the smallest std of the four interval methods on all nine sets"),
+        _on_uci(widths, _width, "appendix D.1, MPIW table",
+                "at the same coverage PI3NN has the smallest width on 7 of 9 sets", claimed=7),
+        _on_uci(table1, _sensitivity, "section 4.1",
+                "PI3NN is insensitive to hyper-parameters, the other interval methods need tuning"),
         _one_dimension(source),
         *(_identifies(source, *experiment) for experiment in _EXPERIMENTS),
         *(_baselines(source, *experiment) for experiment in _EXPERIMENTS),
         _crossing(source),
-    ]
+    ]  # fmt: skip
 
 
 # --- UCI -----------------------------------------------------------------------------------------
 
-ByMethod = dict[str, Entry]
+_Complete = dict[str, dict[str, Entry]]  # by data set, where all methods were run, and method
+_Score = Callable[[Entry], float]
 
 
-def _complete(
-    source: Source, entry: Callable[[str, str], Entry | None] | None = None
-) -> dict[str, ByMethod]:
-    """Data sets with results of all methods; `entry` by method and data set, default: of Table 1."""
-    entry = entry or source.entry
-    complete: dict[str, ByMethod] = {}
-    for dataset in SETS:
-        column = {m: e for m in UCI if (e := entry(m, dataset)) and e.stats}
-        if len(column) == len(UCI):
-            complete[dataset] = column
-    return complete
+def _complete(entry: Callable[[str, str], Entry | None]) -> _Complete:
+    """Data sets with results of all methods; `entry` by method and data set."""
+    columns = {d: {m: e for m in UCI if (e := entry(m, d)) and e.stats} for d in SETS}
+    return {dataset: column for dataset, column in columns.items() if len(column) == len(UCI)}
 
 
-def _answer(count: int, sets: int, claimed: int = 9) -> str:
-    if sets == 0:
-        return "not run"
+def _on_uci(
+    complete: _Complete,
+    check: Callable[[_Complete], tuple[int, str]],
+    place: str,
+    text: str,
+    claimed: int = 9,
+) -> Claim:
+    """`check` counts the sets where the claim holds, and gives our numbers."""
+    if not complete:
+        return Claim(place, text, "not run", "No data set has all five methods.")
+    (count, numbers), sets = check(complete), len(complete)
     answer = "yes" if count * 9 >= claimed * sets else "partly" if 2 * count > sets else "no"
-    return answer if sets == 9 else f"{answer}, so far"
+    numbers += _whose_sqr(complete)
+    if missing := [name for name in SETS if name not in complete]:
+        answer += ", so far"
+        numbers += f" Not counted, since not all methods were run there: {', '.join(missing)}."
+    return Claim(place, text, answer, numbers)
 
 
-def _missing(counted: Mapping[str, object]) -> str:
-    missing = [name for name in SETS if name not in counted]
-    if not missing or not counted:
-        return ""
-    return f" Not counted, since not all methods were run there: {', '.join(missing)}."
-
-
-def _whose_sqr(source: Source, counted: Mapping[str, object]) -> str:
+def _whose_sqr(complete: _Complete) -> str:
     """Which runs stand behind SQR's numbers, where they are not the setting of the text everywhere."""
-    entries = {name: source.entry("sqr", name) for name in counted}
-    grid = [name for name, entry in entries.items() if entry and entry.method != "sqr"]
-    rest = [name for name in counted if name not in grid]
+    grid = [name for name, column in complete.items() if column["sqr"].method != "sqr"]
+    rest = [name for name in complete if name not in grid]
     if not grid:
         return ""
     also = f", the setting that the text names on {', '.join(rest)}" if rest else ""
     return f" SQR's numbers are those of its whole grid on {', '.join(grid)}{also}."
 
 
-def _winners(
-    source: Source, score: Callable[[Entry], float], methods: tuple[str, ...]
-) -> dict[str, str]:
-    """The method with the smallest score on each set that is complete."""
-    return {
-        dataset: min(methods, key=lambda method: score(column[method]))
-        for dataset, column in _complete(source).items()
-    }
-
-
-def _others(winners: Mapping[str, str]) -> str:
+def _wins(complete: _Complete, score: _Score, methods: Sequence[str]) -> tuple[int, str]:
+    """The sets on which PI3NN has the smallest score; in words, who has it on the others."""
+    winners = {d: min(methods, key=lambda m: score(column[m])) for d, column in complete.items()}
     lost = [f"{title(m)} on {d}" for d, m in winners.items() if m != "pi3nn"]
-    return f"; else {', '.join(lost)}" if lost else ""
+    return len(winners) - len(lost), f"; else {', '.join(lost)}" if lost else ""
 
 
-def _averages(source: Source, score: Callable[[Entry], float], methods: tuple[str, ...]) -> str:
-    """The mean score of each method over the complete sets."""
-    columns = _complete(source).values()
+def _averages(complete: _Complete, score: _Score, methods: Sequence[str]) -> str:
+    """The mean score of each method over the sets."""
+    columns = complete.values()
     means = {m: sum(score(column[m]) for column in columns) / len(columns) for m in methods}
     return ", ".join(f"{title(m)} {value:.3f}" for m, value in means.items())
 
 
-def _mean(source: Source) -> Claim:
+def _mean(complete: _Complete) -> tuple[int, str]:
     def distance(entry: Entry) -> float:
         return abs(entry.stats["mean"] - GAMMA)
 
-    winners = _winners(source, distance, UCI)
-    count, sets = list(winners.values()).count("pi3nn"), len(winners)
-    numbers = _NONE
-    if sets:
-        right = [d for d, column in _complete(source).items() if _right(column["pi3nn"])]
-        numbers = (
-            f"PI3NN's is closest on {count} of {sets} sets{_others(winners)}. Mean distance from 0.95: "
-            f"{_averages(source, distance, UCI)}. On {len(right)} sets PI3NN's mean can't be told "
-            "from 0.95 by the test rows there are."
-        )
-    text = "PI3NN has the best mean coverage, closest to 0.95, on all nine sets"
-    return Claim(
-        "Table 1",
-        text,
-        _answer(count, sets),
-        numbers + _whose_sqr(source, winners) + _missing(winners),
+    right = sum(like_gamma(column["pi3nn"], "mean") for column in complete.values())
+    count, others = _wins(complete, distance, UCI)
+    return count, (
+        f"PI3NN's is closest on {count} of {len(complete)} sets{others}. Mean distance from 0.95: "
+        f"{_averages(complete, distance, UCI)}. On {right} sets PI3NN's mean can't be told from 0.95 by "
+        "the test rows there are."
     )
 
 
-def _right(entry: Entry) -> bool:
-    low, high = band(entry.rows * entry.splits)
-    return low <= entry.stats["mean"] <= high
-
-
-def _std(source: Source) -> Claim:
+def _std(complete: _Complete) -> tuple[int, str]:
     def std(entry: Entry) -> float:
         return entry.stats["std"]
 
-    winners = _winners(source, std, INTERVAL_METHODS)
-    count, sets = list(winners.values()).count("pi3nn"), len(winners)
-    numbers = _NONE
-    if sets:
-        numbers = (
-            f"PI3NN's is smallest on {count} of {sets} sets{_others(winners)}. Mean std: "
-            f"{_averages(source, std, INTERVAL_METHODS)}."
-        )
-    text = "PI3NN's coverage has the smallest std of the four interval methods on all nine sets"
-    return Claim(
-        "Table 1",
-        text,
-        _answer(count, sets),
-        numbers + _whose_sqr(source, winners) + _missing(winners),
+    count, others = _wins(complete, std, INTERVAL_METHODS)
+    return count, (
+        f"PI3NN's is smallest on {count} of {len(complete)} sets{others}. Mean std: "
+        f"{_averages(complete, std, INTERVAL_METHODS)}."
     )
 
 
-def _width(source: Source) -> Claim:
-    # SQR's widths are those of the setting that the text names, as in the table.
-    complete = _complete(source, lambda method, dataset: source.uci.get((method, dataset)))
+def _width(complete: _Complete) -> tuple[int, str]:
     wins, score_wins = [], 0
     for dataset, column in complete.items():
-        off = {m: round(abs(round(e.stats["best"], 2) - GAMMA), 3) for m, e in column.items()}
-        widths = {
-            m: round(column[m].stats["width"], 2) for m, d in off.items() if d == min(off.values())
-        }
-        if widths.get("pi3nn") == min(widths.values()):
+        best = nearest({m: e.stats["best"] for m, e in column.items()})
+        if "pi3nn" in smallest({m: column[m].stats["width"] for m in best}, 2):
             wins.append(dataset)
         scores = {m: e.records["interval_score"].mean() for m, e in column.items()}
         score_wins += min(scores, key=lambda m: scores[m]) == "pi3nn"
-    numbers = _NONE
-    if complete:
-        numbers = (
-            f"On {len(wins)} of {len(complete)} sets ({', '.join(wins) or 'none'}) PI3NN is the narrowest, or "
-            "equal at two decimals, of the methods with equal best coverage. By the interval score, which "
-            f"weighs width and coverage together, it is the best on {score_wins}."
-        )
-    text = "at the same coverage PI3NN has the smallest width on 7 of 9 sets"
-    answer = _answer(len(wins), len(complete), claimed=7)
-    return Claim("appendix D.1, MPIW table", text, answer, numbers + _missing(complete))
+    return len(wins), (
+        f"On {len(wins)} of {len(complete)} sets ({', '.join(wins) or 'none'}) PI3NN is the narrowest, or "
+        "equal at two decimals, of the methods with equal best coverage. By the interval score, which "
+        f"weighs width and coverage together, it is the best on {score_wins}."
+    )
 
 
-def _spread(entry: Entry, keys: list[str]) -> float:
+def _spread(entry: Entry, keys: Sequence[str]) -> float:
     """How far the mean coverages (over splits and seeds) of different settings are apart."""
-    means = entry.records.groupby(keys, dropna=False)["picp"].mean() if keys else pd.Series([0.0])
+    if not keys:
+        return 0.0
+    means = entry.records.groupby(list(keys), dropna=False)["picp"].mean()
     return float(means.max() - means.min())
 
 
-def _sensitivity(source: Source) -> Claim:
+def _sensitivity(complete: _Complete) -> tuple[int, str]:
     def all_settings(entry: Entry) -> float:
         return _spread(entry, tables.swept_columns(entry.records))
 
     def width_only(entry: Entry) -> float:
         return _spread(entry, ["hidden"])
 
-    winners = _winners(source, all_settings, INTERVAL_METHODS)
-    count, sets = list(winners.values()).count("pi3nn"), len(winners)
-    numbers = _NONE
-    if sets:
-        numbers = (
-            "Largest minus smallest mean coverage over the settings of a method, averaged over sets: "
-            f"{_averages(source, all_settings, INTERVAL_METHODS)}; PI3NN's is smallest on {count} of {sets}"
-            f"{_others(winners)}. QD's and PIVEN's grids, and SQR's where it is whole, have two more "
-            "hyper-parameters; over the number of hidden units alone: "
-            f"{_averages(source, width_only, INTERVAL_METHODS)}. The penalty, on which PI3NN's "
-            "coverage hangs, is in no grid of the paper (see the discrepancies)."
-        )
-    text = "PI3NN is insensitive to hyper-parameters, the other interval methods need tuning"
-    return Claim(
-        "section 4.1",
-        text,
-        _answer(count, sets),
-        numbers + _whose_sqr(source, winners) + _missing(winners),
+    count, others = _wins(complete, all_settings, INTERVAL_METHODS)
+    return count, (
+        "Largest minus smallest mean coverage over the settings of a method, averaged over sets: "
+        f"{_averages(complete, all_settings, INTERVAL_METHODS)}; PI3NN's is smallest on {count} of "
+        f"{len(complete)}{others}. QD's and PIVEN's grids, and SQR's where it is whole, have two more "
+        "hyper-parameters; over the number of hidden units alone: "
+        f"{_averages(complete, width_only, INTERVAL_METHODS)}. The penalty, on which PI3NN's "
+        "coverage hangs, is in no grid of the paper (see the discrepancies)."
     )
 
 
@@ -251,8 +204,7 @@ def _confidences(source: Source, experiment: str) -> str:
     sets = SHIFTED[experiment]
     if not sets:
         return ""
-    numbers = source.ood[experiment].numbers
-    numbers = numbers[numbers["gamma"] == numbers["gamma"].min()]
+    numbers = lowest(source.ood[experiment].numbers)
     means = numbers[numbers["method"] == "pi3nn"].set_index("set")["confidence_mean"]
     shown = ", ".join(f"{name} {means[name]:.2f}" for name in ("train", *sets))
     return f" Confidence: {shown}."
@@ -288,17 +240,14 @@ def _baselines(source: Source, experiment: str, place: str, name: str) -> Claim:
 
 def _line(source: Source) -> pd.DataFrame:
     report = source.ood.get("cubic1d")
-    return report.numbers if report is not None else pd.DataFrame()
+    empty = pd.DataFrame(columns=["method", "gamma", "ratio", "between_levels"])
+    return report.numbers if report is not None else empty
 
 
 def _one_dimension(source: Source) -> Claim:
-    numbers = _line(source)
     place = "section 3.4, Figure 1"
     text = "with the OOD initialisation PI3NN's intervals grow beyond the training rows, without they don't"
-    ratios = {}
-    if not numbers.empty:
-        lowest = numbers[numbers["gamma"] == numbers["gamma"].min()]
-        ratios = dict(zip(lowest["method"], lowest["ratio"], strict=True))
+    ratios = lowest(_line(source)).set_index("method")["ratio"].to_dict()
     if not {"pi3nn", "pi3nn_no_ood"} <= ratios.keys():
         return Claim(place, text, "not run", "No records of both variants of PI3NN.")
     on, off = ratios["pi3nn"], ratios["pi3nn_no_ood"]
@@ -308,11 +257,8 @@ def _one_dimension(source: Source) -> Claim:
 
 
 def _crossing(source: Source) -> Claim:
-    numbers = _line(source)
     place, text = "section 3.3, Theorem 1", "PI3NN's intervals of different levels never cross"
-    counts = pd.Series(dtype=float)
-    if not numbers.empty:
-        counts = numbers.groupby("method")["between_levels"].max().dropna()
+    counts = _line(source).groupby("method")["between_levels"].max().dropna()
     if "pi3nn" not in counts:
         return Claim(place, text, "not run", "No records of PI3NN at several levels.")
     crossings = ", ".join(f"{title(m)} {counts[m]:g}" for m in UCI if m in counts)

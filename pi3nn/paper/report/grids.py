@@ -6,14 +6,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeVar
 
 from pi3nn import metrics
 from pi3nn.paper import paper_methods
 from pi3nn.paper.paper_methods import INTERVAL_METHODS, OUT_OF_DISTRIBUTION, UCI
 from pi3nn.paper.published import GAMMA
-from pi3nn.paper.report.source import SETS, Source
+from pi3nn.paper.report.source import EXPERIMENTS, SETS, Source
 from pi3nn.paper.verdicts import Judged
+from pi3nn.results.tables import Entry
 
+_At = TypeVar("_At")
 Position = tuple[str, str, str]  # in a table: method, column, statistic
 
 QUICK = (
@@ -91,7 +94,7 @@ class Grid:
     columns: list[str]
     rows: list[Row]
     notes: list[str]
-    quick: bool
+    budget: str
 
     @property
     def by_method(self) -> list[list[Row]]:
@@ -109,19 +112,18 @@ def _grid(source: Source, layout: TableLayout, cells: Sequence[Judged]) -> Grid:
     ours = {at: cell.ours for at, cell in judged.items() if cell.ours is not None}
     shaded = _shaded(source, layout, ours)
     title = paper_methods.title if layout.methods is UCI else paper_methods.ood_title
+
+    def box(method: str, column: str, statistic: str) -> Box:
+        at, entry = (method, column, statistic), source.entry(method, column)
+        coverage = layout.table == "table1" and statistic != "std" and at in ours
+        marked = bool(coverage and entry and like_gamma(entry, statistic))
+        return Box(judged[at], at in shaded, marked)
+
     rows = [
-        Row(
-            title(method),
-            statistic,
-            [
-                Box(judged[at], at in shaded, layout.name == "table1" and _marked(source, at, ours))
-                for column in layout.columns
-                for at in [(method, column, statistic)]
-            ],
-        )
+        Row(title(method), statistic, [box(method, column, statistic) for column in layout.columns])
         for method in layout.methods
         for statistic in layout.statistics
-    ]  # fmt: skip
+    ]
     notes = [f"Protocol {source.protocol}. {layout.shading}"]
     if layout.name == "table1":
         notes.append(
@@ -136,7 +138,7 @@ def _grid(source: Source, layout: TableLayout, cells: Sequence[Judged]) -> Grid:
         list(layout.columns.values()),
         rows,
         notes,
-        source.quick,
+        source.budget,
     )
 
 
@@ -146,65 +148,43 @@ def band(rows: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _marked(source: Source, at: Position, ours: Mapping[Position, float]) -> bool:
-    method, column, statistic = at
-    entry = source.entry(method, column)
-    if statistic == "std" or at not in ours or entry is None:
-        return False
+def like_gamma(entry: Entry, statistic: str) -> bool:
+    """Whether a coverage can't be told from 0.95: the mean by the rows of all splits, others of one."""
     low, high = band(entry.rows * (entry.splits if statistic == "mean" else 1))
-    return low <= ours[at] <= high
+    return low <= entry.stats[statistic] <= high
 
 
 # --- which cells are shaded ----------------------------------------------------------------------
 
 
-def _nearest(values: Mapping[Position, float]) -> set[Position]:
+def nearest(values: Mapping[_At, float]) -> set[_At]:
     """Those nearest to 0.95 at two decimals."""
-    distance = {at: round(abs(round(value, 2) - GAMMA), 3) for at, value in values.items()}
-    return {at for at, d in distance.items() if d == min(distance.values())}
+    return smallest({at: abs(round(value, 2) - GAMMA) for at, value in values.items()}, 3)
 
 
-def _smallest(values: Mapping[Position, float], decimals: int) -> set[Position]:
+def smallest(values: Mapping[_At, float], decimals: int) -> set[_At]:
+    """Those that are smallest at so many decimals."""
     rounded = {at: round(value, decimals) for at, value in values.items()}
     return {at for at, value in rounded.items() if value == min(rounded.values())}
 
 
-def _of(ours: Mapping[Position, float], column: str, statistic: str) -> dict[Position, float]:
-    return {at: value for at, value in ours.items() if at[1:] == (column, statistic)}
-
-
-def _table1_shaded(ours: Mapping[Position, float]) -> set[Position]:
-    shaded: set[Position] = set()
-    for column in SETS:
-        for statistic in ("mean", "best", "worst"):
-            shaded |= _nearest(_of(ours, column, statistic))
-        stds = _of(ours, column, "std")
-        shaded |= _smallest({p: v for p, v in stds.items() if p[0] in INTERVAL_METHODS}, 3)
-    return shaded
-
-
-def _mpiw_shaded(ours: Mapping[Position, float]) -> set[Position]:
-    shaded: set[Position] = set()
-    for column in SETS:
-        comparable = {at[0] for at in _nearest(_of(ours, column, "picp"))}
-        widths = {p: v for p, v in _of(ours, column, "mpiw").items() if p[0] in comparable}
-        shaded |= _smallest(widths, 2)
-    return shaded
-
-
-def _detector_shaded(
-    aurocs: Mapping[str, Sequence[float]], ours: Mapping[Position, float]
-) -> set[Position]:
-    means = {method: sum(values) / len(values) for method, values in aurocs.items()}
-    best = {method for method, mean in means.items() if mean == max(means.values())}
-    return {at for at in ours if at[0] in best}
-
-
 def _shaded(source: Source, layout: TableLayout, ours: Mapping[Position, float]) -> set[Position]:
-    if layout.name == "table1":
-        return _table1_shaded(ours)
-    if layout.name == "mpiw":
-        return _mpiw_shaded(ours)
-    return _detector_shaded(
-        source.aurocs("cubic10d" if layout.name == "table2" else "flight"), ours
-    )
+    if layout.table in EXPERIMENTS:
+        aurocs = source.aurocs(EXPERIMENTS[layout.table])
+        means = {method: sum(values) / len(values) for method, values in aurocs.items()}
+        best = {method for method, mean in means.items() if mean == max(means.values())}
+        return {at for at in ours if at[0] in best}
+    shaded: set[Position] = set()
+    for column in SETS:
+        of = {
+            statistic: {at: value for at, value in ours.items() if at[1:] == (column, statistic)}
+            for statistic in layout.statistics
+        }
+        if layout.table == "table1":
+            shaded = shaded.union(*(nearest(of[name]) for name in ("mean", "best", "worst")))
+            stds = {at: std for at, std in of["std"].items() if at[0] in INTERVAL_METHODS}
+            shaded |= smallest(stds, 3)
+        else:
+            comparable = {at[0] for at in nearest(of["picp"])}
+            shaded |= smallest({p: w for p, w in of["mpiw"].items() if p[0] in comparable}, 2)
+    return shaded

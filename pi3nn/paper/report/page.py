@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,33 +21,6 @@ from pi3nn.paper.report.grids import QUICK, Grid
 from pi3nn.paper.report.source import Source
 from pi3nn.paper.verdicts import Judged
 from pi3nn.results import pages
-
-CAPTIONS = {
-    "robustness": "Coverage of every setting, split by split. The paper's claim of robustness is that "
-    "PI3NN's dots stay near the line. A dot in the blue band can't be told from 0.95 by its test rows; "
-    "the black line is the mean of Table 1.",
-    "coverage_width": "The same dots by their width: widths can be compared at equal height only.",
-    "cubic1d": "Figure 1 of the paper: the steps of PI3NN on the 1D cubic function, and its intervals "
-    "beyond the training rows with and without the OOD initialisation.",
-    "cubic1d_heavy": "The same with heavy-tailed noise (the paper's limitation 3).",
-    "cubic10d": "Figure 2 of the paper: densities of the width on training and OOD rows, 10D function.",
-    "cubic10d_shift": "Confidence on rows that are shifted step by step, 10D function.",
-    "flight": "Table 3 as a picture: confidence by rank, ours and the printed numbers.",
-    "streamflow": "Figure 4 of the paper: flow, prediction and interval.",
-    "camels": "The same for another basin, whose data come with this project.",
-}
-_PROTOCOLS = {
-    "paper": "what the text of the paper says; where it is silent, the released value",
-    "released": "what the runs behind the printed numbers did, as far as the authors' files tell",
-}
-_METHODS = (
-    "PI3NN trains three networks by least squares, for the mean and for the mean distances above and "
-    "below it, and scales the two distances so that exactly the right number of training rows lies "
-    "outside. Its OOD initialisation starts the distances ten times too large. QD learns both bounds from "
-    "a loss that trades width for coverage; PIVEN adds a point prediction to it. SQR learns quantiles; DER "
-    "learns a distribution of normal distributions. All share one training engine and the same splits. "
-    "Formulas and failures: docs/methods/."
-)
 
 
 @dataclass(frozen=True)
@@ -86,8 +59,9 @@ class Chapter:
         return [section for report in self.source.ood.values() for section in report.sections]
 
     @property
-    def runs(self) -> _RunsBehind:
-        return _RunsBehind.of(self.source.provenance)
+    def runs(self) -> dict[str, Any]:
+        """What was run, when, where and for how long."""
+        return _runs_behind(self.source.provenance)
 
 
 def document(folder: Path, chapters: Sequence[Chapter]) -> str:
@@ -97,24 +71,20 @@ def document(folder: Path, chapters: Sequence[Chapter]) -> str:
         title="PI3NN, cell by cell",
         style=Markup(Path(__file__).with_name("page.css").read_text(encoding="utf-8")),
         chapters=chapters,
-        pictures={c.protocol: list(_pictures(folder, c.protocol)) for c in chapters},
+        pictures={c.protocol: _pictures(folder, c.protocol) for c in chapters},
         discrepancies=_discrepancies(),
-        protocols=_PROTOCOLS,
-        methods=_METHODS,
         quick=QUICK,
         rules=(RULE, *verdicts.RULES),
         verdicts=verdicts.ALL,
-        classes=render.CLASSES,
+        looks=render.LOOKS,
         details=render.details,
     )
 
 
-def _pictures(folder: Path, protocol: str) -> Iterator[tuple[str, str]]:
-    """Captions and sources of the figures there are."""
-    for name, caption in CAPTIONS.items():
-        path = folder / "figures" / protocol / f"{name}.png"
-        if path.is_file():
-            yield f"{caption} Protocol {protocol}.", pages.source(_small(path))
+def _pictures(folder: Path, protocol: str) -> dict[str, str]:
+    """By name, the figures there are."""
+    figures = (folder / "figures" / protocol).glob("*.png")
+    return {path.stem: pages.source(_small(path)) for path in figures}
 
 
 def _small(path: Path) -> bytes:
@@ -135,35 +105,26 @@ def _discrepancies() -> dict[str, str]:
     return {"title": title.removeprefix("# "), "body": Markup(prose.to_html(text, shift=1))}
 
 
-@dataclass(frozen=True)
-class _RunsBehind:
-    """What was run, when, where and for how long."""
-
-    sentence: str
-    machines: list[str]
-    table: pd.DataFrame
-
-    @classmethod
-    def of(cls, provenance: Mapping[str, Any]) -> _RunsBehind:
-        tasks: Mapping[str, Mapping[str, Any]] = provenance.get("shards", {})
-        members, failed, seconds = (
-            sum(facts.get(key, 0) for facts in tasks.values())
-            for key in ("members", "failed", "seconds")
-        )
-        machines = {
-            "; ".join(f"{key} {_shown(facts[key])}" for key in _MACHINE if key in facts)
-            for facts in tasks.values()
-        }
-        rows = [
-            {"shard": name} | {key: _shown(facts.get(key, "")) for key in _FACTS}
-            for name, facts in tasks.items()
-        ]
-        return cls(
-            f"{len(tasks)} shards, {members} members, {failed} of them failed; {seconds / 3600:.1f} hours "
-            f"of training, counted as one core. Budget: {provenance.get('budget', 'unknown')}.",
-            sorted(filter(None, machines)),
-            pd.DataFrame(rows),
-        )
+def _runs_behind(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    tasks: Mapping[str, Mapping[str, Any]] = provenance.get("shards", {})
+    members, failed, seconds = (
+        sum(facts.get(key, 0) for facts in tasks.values())
+        for key in ("members", "failed", "seconds")
+    )
+    machines = {
+        "; ".join(f"{key} {_shown(facts[key])}" for key in _MACHINE if key in facts)
+        for facts in tasks.values()
+    }
+    rows = [
+        {"shard": name} | {key: _shown(facts.get(key, "")) for key in _FACTS}
+        for name, facts in tasks.items()
+    ]
+    sentence = (
+        f"{len(tasks)} shards, {members} members, {failed} of them failed; {seconds / 3600:.1f} hours "
+        f"of training, counted as one core. Budget: {provenance.get('budget', 'unknown')}."
+    )
+    machines.discard("")
+    return {"sentence": sentence, "machines": sorted(machines), "table": pd.DataFrame(rows)}
 
 
 _FACTS = ("members", "failed", "seconds", "date", "commits", "note")

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pandas as pd
 
 from pi3nn.paper import verdicts
 from pi3nn.paper.report.grids import Box, Grid
 from pi3nn.results import latex, tables
 
-SYMBOLS = {
-    verdicts.EQUAL: "=",
-    verdicts.WITHIN: "≈",
-    verdicts.DIFFERS: "≠",
-    verdicts.CANNOT: "×",
-    verdicts.NOT_RUN: "–",
-    "": "",
-}
-LEGEND = ", ".join(f"{symbol} {name}" for name, symbol in SYMBOLS.items() if name)
-_TEX_SYMBOLS = {
-    verdicts.EQUAL: r"\textcolor{agree}{$=$}",
-    verdicts.WITHIN: r"\textcolor{agree}{$\approx$}",
-    verdicts.DIFFERS: r"\textcolor{differ}{$\neq$}",
-    verdicts.CANNOT: r"\textcolor{cannot}{$\times$}",
-    verdicts.NOT_RUN: "--",
-    "": "",
-}
-CLASSES = {
-    verdicts.EQUAL: "equal",
-    verdicts.WITHIN: "within",
-    verdicts.DIFFERS: "differs",
-    verdicts.CANNOT: "cannot",
-    verdicts.NOT_RUN: "notrun",
-    "": "blank",
+
+class Look(NamedTuple):
+    """How a verdict is shown: as a character, in LaTeX, and by a class of ``page.css``."""
+
+    symbol: str
+    tex: str
+    css: str
+
+
+LOOKS = {
+    verdicts.EQUAL: Look("=", r"\textcolor{agree}{$=$}", "equal"),
+    verdicts.WITHIN: Look("≈", r"\textcolor{agree}{$\approx$}", "within"),
+    verdicts.DIFFERS: Look("≠", r"\textcolor{differ}{$\neq$}", "differs"),
+    verdicts.CANNOT: Look("×", r"\textcolor{cannot}{$\times$}", "cannot"),
+    verdicts.NOT_RUN: Look("–", "--", "notrun"),
+    "": Look("", "", "blank"),
 }
 
 
@@ -41,8 +35,7 @@ def to_csv(grid: Grid) -> str:
         {
             "method": box.cell.method, "statistic": box.cell.statistic, "column": box.cell.column,
             "ours": box.cell.ours, "printed": box.cell.printed, "verdict": box.cell.verdict,
-            "best": int(box.shaded), "like_0.95": int(box.marked),
-            "budget": "quick" if grid.quick else "full",
+            "best": int(box.shaded), "like_0.95": int(box.marked), "budget": grid.budget,
         }
         for row in grid.rows for box in row.boxes
     ]  # fmt: skip
@@ -57,8 +50,9 @@ def to_markdown(grid: Grid) -> str:
         [[row.method, row.statistic, *map(_md_box, row.boxes)] for row in grid.rows],
         columns=["", "ours (printed)", *grid.columns],
     )
+    symbols = ", ".join(f"{LOOKS[name].symbol} {name}" for name in verdicts.ALL)
     lines = [f"# {grid.title}", "", *tables.markdown(table)]
-    for note in [f"Ours, and (printed). Bold: best. Verdicts: {LEGEND}.", *grid.notes]:
+    for note in [f"Ours, and (printed). Bold: best. Verdicts: {symbols}.", *grid.notes]:
         lines += ["", note]
     return "\n".join(lines) + "\n"
 
@@ -68,7 +62,7 @@ def _md_box(box: Box) -> str:
     if box.shaded:
         ours = f"**{ours}**"
     printed = f"({box.cell.printed})" if box.cell.printed else ""
-    return " ".join(filter(None, [ours, printed, SYMBOLS[box.cell.verdict]]))
+    return " ".join(filter(None, [ours, printed, LOOKS[box.cell.verdict].symbol]))
 
 
 # --- LaTeX ---------------------------------------------------------------------------------------
@@ -90,18 +84,12 @@ _PREAMBLE = r"""\documentclass{article}
 def to_latex(grid: Grid) -> str:
     """A document of its own; the ``tabular`` in it can be taken elsewhere with its preamble."""
     cells = [
-        [
-            [
-                latex.text(row.method) if row is rows[0] else "",
-                row.statistic,
-                *map(_tex_box, row.boxes),
-            ]
-            for row in rows
-        ]
-        for rows in grid.by_method
+        [["", row.statistic, *map(_tex_box, row.boxes)] for row in rows] for rows in grid.by_method
     ]
+    for lines, rows in zip(cells, grid.by_method, strict=True):
+        lines[0][0] = latex.text(rows[0].method)
     tabular = latex.tabular(["", "", *map(latex.text, grid.columns)], cells)
-    symbols = ", ".join(f"{_TEX_SYMBOLS[name]} {name}" for name in verdicts.ALL)
+    symbols = ", ".join(f"{LOOKS[name].tex} {name}" for name in verdicts.ALL)
     notes = [f"Ours, and (printed). Grey: best. Verdicts: {symbols}.", *map(latex.text, grid.notes)]
     # A wide table is shrunk to the page, a narrow one stays as it is.
     return (
@@ -114,7 +102,7 @@ def to_latex(grid: Grid) -> str:
 def _tex_box(box: Box) -> str:
     ours = box.ours + (r"$^\dagger$" if box.marked else "")
     printed = rf"{{\scriptsize({box.cell.printed})}}" if box.cell.printed else ""
-    text = " ".join(filter(None, [ours, printed, _TEX_SYMBOLS[box.cell.verdict]]))
+    text = " ".join(filter(None, [ours, printed, LOOKS[box.cell.verdict].tex]))
     return (r"\cellcolor{best} " if box.shaded else "") + text
 
 

@@ -17,6 +17,8 @@ from pi3nn.paper.published import GAMMA
 from pi3nn.results.tables import Entry
 
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
+# Whose numbers the tables of confidences print.
+EXPERIMENTS = {"conf_10d": "cubic10d", "conf_flight": "flight"}
 # The sets out of distribution; streamflow has one number for all test days.
 SHIFTED: dict[str, tuple[str, ...]] = {
     "cubic10d": ("ood",),
@@ -36,8 +38,12 @@ class Source:
     provenance: Mapping[str, Any]
 
     @property
+    def budget(self) -> str:
+        return str(self.provenance.get("budget", "full"))
+
+    @property
     def quick(self) -> bool:
-        return bool(self.provenance.get("budget", "full") != "full")
+        return self.budget != "full"
 
     def entry(self, method: str, dataset: str) -> Entry | None:
         """The entry behind a cell of Table 1; SQR's whole grid where it was run (see paper_methods)."""
@@ -50,12 +56,17 @@ class Source:
         At the lowest level; the sets in the order of `SHIFTED`. Empty where nothing was run.
         """
         report = self.ood.get(experiment)
-        if report is None or report.numbers.empty:
+        if report is None:
             return {}
-        numbers = report.numbers[report.numbers["gamma"] == report.numbers["gamma"].min()]
+        numbers = lowest(report.numbers)
         if SHIFTED[experiment]:
             numbers = numbers[numbers["set"].isin(SHIFTED[experiment])].sort_values("set")
         return {str(method): list(rows["auroc"]) for method, rows in numbers.groupby("method")}
+
+
+def lowest(numbers: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the lowest level."""
+    return numbers[numbers["gamma"].eq(numbers["gamma"].min())]
 
 
 def read(folder: Path, protocol: str) -> Source:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from pi3nn.paper.paper_methods import UCI, colour, marker, title
+from pi3nn.paper import paper_methods
+from pi3nn.paper.paper_methods import UCI, title
 from pi3nn.paper.published import GAMMA
 from pi3nn.paper.report.grids import QUICK, band
 from pi3nn.paper.report.source import SETS, Source, read
@@ -38,7 +38,7 @@ def write(folder: Path, protocol: str) -> None:
 def robustness(source: Source) -> Figure:
     """Coverage of every setting: one panel per data set, one column of dots per method."""
     figure, panels = _panels(source, "Coverage over all hyper-parameters and splits")
-    for ax, dataset in panels:
+    for dataset, ax in panels.items():
         for x, method in enumerate(UCI):
             entry = source.entry(method, dataset)
             if entry and entry.stats:
@@ -61,14 +61,18 @@ def strip(ax: Axes, x: float, picp: Array, method: str) -> Axes:
 
 def _dots(ax: Axes, x: Array, y: Array, method: str) -> None:
     size = 11 if len(x) < 100 else 6
-    look: dict[str, Any] = {"color": colour(method), "marker": marker(method)}
-    ax.scatter(x, y, s=size, alpha=0.55, lw=0, zorder=3, **look)
+    ax.scatter(x, y, s=size, alpha=0.55, lw=0, zorder=3, **_look(method))
+
+
+def _look(name: str) -> dict[str, Any]:
+    method = paper_methods.method(name)
+    return {"color": method.colour, "marker": method.marker}
 
 
 def coverage_against_width(source: Source) -> Figure:
     """Every run or scenario by its width and its coverage; best is the line, far to the left."""
     figure, panels = _panels(source, "Coverage against width")
-    for ax, dataset in panels:
+    for dataset, ax in panels.items():
         entries = {m: e for m in UCI if (e := source.entry(m, dataset)) and e.stats}
         for method, entry in entries.items():
             cloud(ax, entry, method)
@@ -78,10 +82,7 @@ def coverage_against_width(source: Source) -> Figure:
             ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", color="grey")
             ax.set_xticks([])
     figure.axes[-2].set_xlabel("mean width over the range of the target (log scale)", fontsize=10)
-    shown = [
-        Line2D([], [], ls="none", marker=marker(m), color=colour(m), ms=5, label=title(m))
-        for m in UCI
-    ]
+    shown = [Line2D([], [], ls="none", ms=5, label=title(m), **_look(m)) for m in UCI]
     figure.legend(handles=shown, loc="outside lower center", ncols=5, fontsize=9, frameon=False)
     return figure
 
@@ -101,8 +102,7 @@ _TICKS = [float(f"{digit}e{power}") for power in range(-4, 6) for digit in (1, 2
 
 def cloud(ax: Axes, entry: Entry, method: str) -> Axes:
     """The runs or scenarios of one method; crossed intervals have no width to show."""
-    units = entry.units.dropna(subset=["picp", "nmpiw"])
-    units = units[units["nmpiw"] > 0]
+    units = entry.units[entry.units["nmpiw"] > 0].dropna(subset="picp")
     _dots(ax, units["nmpiw"].to_numpy(dtype=float), units["picp"].to_numpy(dtype=float), method)
     return ax
 
@@ -118,7 +118,7 @@ def _cut_grids(source: Source) -> str:
     return f"\nSQR on {', '.join(cut)}: one setting, not the whole grid" if cut else ""
 
 
-def _panels(source: Source, heading: str) -> tuple[Figure, Iterator[tuple[Axes, str]]]:
+def _panels(source: Source, heading: str) -> tuple[Figure, dict[str, Axes]]:
     """Nine panels with the band in which the coverage of right intervals falls."""
     figure, axes = plt.subplots(3, 3, figsize=(10, 8.6), sharey=True, layout="constrained")
     note = _cut_grids(source) + (f"\n{QUICK.partition('.')[0]}" if source.quick else "")
@@ -126,19 +126,15 @@ def _panels(source: Source, heading: str) -> tuple[Figure, Iterator[tuple[Axes, 
         f"{heading}, protocol {source.protocol}; blue: 95 % of test sets, if the intervals are right{note}",
         fontsize=11,
     )
-
     lowest = min((_picp(e).min() for e in source.uci.values() if e.stats), default=0.8)
     axes[0, 0].set_ylim(min(0.8, float(lowest) - 0.03), 1.01)
     figure.supylabel(f"PICP on test rows, per {source.unit}", fontsize=10)
-
-    def prepared() -> Iterator[tuple[Axes, str]]:
-        for ax, dataset in zip(axes.flat, SETS, strict=True):
-            rows = [e.rows for m in UCI if (e := source.entry(m, dataset))]
-            ax.set_title(f"{dataset}, {rows[0]} test rows" if rows else dataset, fontsize=10)
-            ax.axhline(GAMMA, color=INSIDE, lw=1, zorder=1)
-            if rows:
-                ax.axhspan(*band(rows[0]), color=BAND, alpha=0.45, lw=0, zorder=0)
-            ax.tick_params(labelsize=8)
-            yield ax, dataset
-
-    return figure, prepared()
+    panels = dict(zip(SETS, axes.flat, strict=True))
+    for dataset, ax in panels.items():
+        rows = [e.rows for m in UCI if (e := source.entry(m, dataset))]
+        ax.set_title(f"{dataset}, {rows[0]} test rows" if rows else dataset, fontsize=10)
+        ax.axhline(GAMMA, color=INSIDE, lw=1, zorder=1)
+        if rows:
+            ax.axhspan(*band(rows[0]), color=BAND, alpha=0.45, lw=0, zorder=0)
+        ax.tick_params(labelsize=8)
+    return figure, panels

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 from pi3nn.cli.pi3nn_report import main
-from pi3nn.paper.report import prose, source
 from tests.support.chromium import Chromium
 from tests.support.paper_records import export, runs
 from tests.support.runs import exit_code
@@ -35,22 +34,6 @@ def test_the_page_has_every_part_and_details_on_hover(made: Path) -> None:
     assert 'title="equal as printed; ours 0.9500, printed 0.95, allowed' in page
     assert "Coverage hangs on the penalty" in page  # of docs/discrepancies.md
     assert "5 shards, 20 members, 0 of them failed" in page
-
-
-def test_only_runs_whose_records_are_there_are_counted(tmp_path: Path) -> None:
-    export(tmp_path, runs("boston", "pi3nn", "paper"), runs("wine", "pi3nn", "paper"))
-    (tmp_path / "records" / "paper" / "uci-wine-pi3nn.csv.gz").unlink()
-    assert list(source.read(tmp_path, "paper").provenance["shards"]) == ["uci-boston-pi3nn"]
-
-
-def test_prose_knows_what_the_documents_use() -> None:
-    text = "## A `b`\n\nOne **two `x*y*z`** [three](four.md) a < b\n\n| h |\n|---|\n| \\|z\\| |"
-    page = prose.to_html(text, shift=1)
-    assert "<h3>A <code>b</code></h3>" in page
-    assert "<p>One <strong>two <code>x*y*z</code></strong> three a &lt; b</p>" in page
-    assert '<div class="wide"><table class="plain">' in page
-    assert "<td>|z|</td>" in page
-    assert page.count("<div") == page.count("</table></div>") == 1
 
 
 def test_what_records_say_is_escaped(tmp_path: Path) -> None:
@@ -114,9 +97,6 @@ def test_a_damaged_file_is_one_sentence(
     assert f"{name} can't be read" in said
     assert "scripts/reproduce_paper makes it again" in said
     assert {path.name for path in tmp_path.iterdir()} <= {"records", "figures"}
-
-
-# --- with system packages ------------------------------------------------------------------------
 
 
 def needs(command: str, package: str) -> None:

@@ -1,10 +1,7 @@
-"""What the experiments out of distribution measure, on intervals whose answers a person can check;
-and their commands, end to end on few rows and steps."""
+"""The experiments out of distribution, end to end on few rows and steps."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,82 +12,15 @@ import pytest
 
 from pi3nn.data import flight
 from pi3nn.paper import ood
-from pi3nn.paper.ood import measures
-from pi3nn.paper.ood.averages import Runs, beside_paper
-from pi3nn.results.original_units import Intervals
 from pi3nn.results.sweep_table import SweptJob
 from pi3nn.store import Store
+from tests.support.commands import pi3nn_run
 
 
-def of_width(*widths: float, index: Any = None) -> Intervals:
-    """Intervals around 0 with these widths; the target is 0."""
-    half, zero = np.asarray(widths) / 2, np.zeros(len(widths))
-    return Intervals(zero, zero, -half, half, index)
-
-
-def test_confidence_is_the_mean_training_width_over_the_width_at_most_one() -> None:
-    sets = {"train": of_width(1, 3), "far": of_width(4, 8), "near": of_width(1, 1)}
-    rows = measures.measure(sets, "train", clip=True)
-    assert rows["far"]["score_mean"] == pytest.approx((2 / 4 + 2 / 8) / 2)
-    assert rows["near"]["score_mean"] == 1
-    assert (rows["far"]["score_auroc"], rows["near"]["score_auroc"]) == (1, 0.25)
-
-
-def test_only_unclipped_scores_can_be_negative() -> None:
-    sets = {"train": of_width(2, 2), "crossed": of_width(-1, -1)}
-    for clip, expected in ((True, 0), (False, -2)):
-        rows = measures.measure(sets, "train", clip)
-        assert rows["crossed"]["score_mean"] == expected
-
-
-def test_an_interval_that_sticks_out_of_a_higher_level_is_a_crossing() -> None:
-    assert measures.between_levels([of_width(1, 2, 3), of_width(2, 2, 4)]) == 0
-    assert measures.between_levels([of_width(1, 5, 3), of_width(2, 2, 4)]) == 1
-    moved = Intervals(np.zeros(1), np.zeros(1), np.array([0.5]), np.array([9.0]), None)
-    assert measures.between_levels([of_width(1), moved]) == 1
-
-
-def test_growth_is_the_width_at_both_ends_over_the_mean_width_inside() -> None:
-    line = of_width(6, 1, 3, 10, index=np.array([-7.0, -4.0, 4.0, 7.0]))
-    found = measures.growth(line)
-    assert found == {"inside": 2, "left": 6, "right": 10, "ratio": 4}
-
-
-def beside(ours: float, scatter: float, runs: int, *changed: str) -> pd.DataFrame:
-    """PI3NN on the OOD rows of the 10D function, where 0.28 ± 0.08 is printed."""
-    row = {"method": "pi3nn", "set": "ood", "gamma": 0.9, "n": 40, "confidence_mean": ours}
-    row |= {"confidence_std": 0.08, "seeds_std": scatter, "spread_std": scatter, "runs": runs}
-    experiment = pd.DataFrame([{"protocol": "paper"}])
-    found = Runs(experiment, lambda _: {}, {"pi3nn": changed})
-    return beside_paper(pd.DataFrame([row]), "conf_10d", found)
-
-
-@pytest.mark.parametrize(
-    ("ours", "scatter", "runs", "verdict"),
-    [
-        (0.284, np.nan, 1, "equal as printed"),
-        (0.287, np.nan, 1, "within sampling error"),
-        (0.35, np.nan, 1, "differs"),
-        (0.45, 0.04, 10, "differs"),
-        (0.35, 0.04, 10, "within sampling error"),
-    ],
-)
-def test_ours_is_judged_by_the_scatter_of_single_runs(
-    ours: float, scatter: float, runs: int, verdict: str
-) -> None:
-    table = beside(ours, scatter, runs)
-    assert table["paper"].item() == "0.28 ± 0.08"
-    assert table["verdict"].item() == verdict
-    reason = table["explanation"].item()
-    assert ("200 tanh units" in reason) == (verdict == "differs")
-    assert ("one run only" in reason) == (verdict == "differs" and runs == 1)
-
-
-def test_runs_with_other_settings_get_no_verdict() -> None:
-    table = beside(0.284, np.nan, 1, "method.steps")
-    assert table[["paper", "verdict", "explanation"]].to_numpy().tolist() == [
-        ["0.28 ± 0.08", "", ""]
-    ]
+def run(folder: Path, *arguments: str) -> str:
+    done = pi3nn_run(folder, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_other_seeds_are_no_other_settings_of_an_experiment_judged_by_single_runs() -> None:
@@ -104,14 +34,6 @@ def test_other_seeds_are_no_other_settings_of_an_experiment_judged_by_single_run
         SweptJob({"method": "qd"}, store, ["qd"], [0.9], "run", ["method.epochs", "seeds"]),
     ]
     assert ood._changed(jobs) == {"pi3nn": [], "qd": ["method.epochs"]}
-
-
-def run(folder: Path, *arguments: str) -> str:
-    start = "from pi3nn.cli.pi3nn_run import main; main()"
-    command = [sys.executable, "-c", start, *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 FEW = ("dataset.rows=200", "dataset.test_rows=50", "dataset.ood_rows=40", "method.hidden=4")
@@ -143,15 +65,6 @@ def test_the_1d_example_shows_the_steps_and_takes_one_method(tmp_path: Path) -> 
     (folder,) = (tmp_path / "results" / "cubic1d").iterdir()
     assert folder.name.startswith("normal-paper_")
     assert (folder / "figure.png").stat().st_size > 0
-
-
-def test_the_highest_flows_are_the_top_tenth_of_the_test_days() -> None:
-    zero, flow = np.zeros(20), np.arange(20.0)
-    test = Intervals(flow, flow, flow - flow / 2, flow + flow / 2, None)
-    train = Intervals(flow, flow, zero, flow, None)
-    found = measures.flows({"train": train, "test": test})
-    assert found["test"]["high_width"] == pytest.approx((18 + 19) / 2)
-    assert (found["train"]["nse"], found["test"]["kge"]) == pytest.approx((1, 1))
 
 
 def test_streamflow_of_the_bundled_basin_end_to_end(tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+"""From the store to one table and to what figures show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pi3nn.paper.ood import frame
+from pi3nn.run import reproduce
+from pi3nn.store import Store
+from tests.support.tasks import EXPERIMENTS, exported
+
+
+@pytest.fixture(scope="module")
+def members(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, pd.DataFrame]:
+    """Two seeds of PI3NN on the 1D function, and their table."""
+    folder, task = tmp_path_factory.mktemp("frame"), EXPERIMENTS["cubic1d"][0]
+    store = Store(folder / "store")
+    exported(task, store, folder)
+    asked = reproduce.prepare(task).asked
+    return store, frame.measured(store, asked.keys, asked.levels)
+
+
+def test_the_table_has_a_row_per_member_level_and_set(
+    members: tuple[Store, pd.DataFrame],
+) -> None:
+    table = members[1]
+    assert not table.duplicated(["key", "gamma", "set"]).any()
+    assert table["key"].nunique() == 2
+    line = table[table["set"] == "line"]
+    expected = (line["left"] + line["right"]) / 2 / line["inside"]
+    np.testing.assert_allclose(line["ratio"], expected, rtol=1e-5)
+    highest = table["gamma"] == table["gamma"].max()
+    assert table.loc[highest, "between_levels"].notna().all()
+    assert table.loc[~highest, "between_levels"].isna().all()
+
+
+def test_figures_are_shown_bounds_of_every_level_in_single_precision(
+    members: tuple[Store, pd.DataFrame],
+) -> None:
+    store, table = members
+    arrays = frame.picture(store, table, "pi3nn")
+    for gamma in table["gamma"].unique():
+        assert arrays[f"line/lower@{gamma}"].dtype == np.float32
+    assert {"line/u", "line/l_start", "line/median", "train/y"} <= set(arrays)
+    assert frame.picture(store, table, "qd") == {}

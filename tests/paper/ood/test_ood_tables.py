@@ -1,0 +1,38 @@
+"""The tables of an experiment, of a made-up one."""
+
+from __future__ import annotations
+
+import pytest
+
+from pi3nn.paper.ood.averages import Runs
+from pi3nn.paper.ood.ood_tables import REPORTS, ExperimentReport
+from tests.support.paper_records import ranks
+
+
+@pytest.fixture
+def flight() -> ExperimentReport:
+    table = ranks("pi3nn", "released", (0.9, 0.24, 0.3, 0.7, 0.9), (0.5, 0.99, 0.97, 0.95, 0.5))
+    return REPORTS["flight"](Runs.of(table, lambda _: {}))
+
+
+def test_table_3_has_ours_print_and_verdict_by_rank(flight: ExperimentReport) -> None:
+    (row,) = flight.sections[0].table.to_dict("records")
+    assert row["method"] == "PI3NN (with OOD)"
+    assert (row["rank 1"], row["paper 1"]) == ("0.24 ± 0.05", "0.24 ± 0.05")
+    assert row["verdict 1"] == "equal as printed"
+    assert "averaged over 2 run(s)" in flight.sections[0].notes[0]
+
+
+def test_detection_and_distances_are_shown_by_rank(flight: ExperimentReport) -> None:
+    (row,) = flight.sections[1].table.to_dict("records")
+    assert [row[f"AUROC {rank} : 4"] for rank in (1, 2, 3)] == ["0.990", "0.970", "0.950"]
+    distances = flight.sections[2].table
+    assert list(distances["rank"]) == ["1", "2", "3", "4"]
+    assert set(distances["taxi_out"]) == {"+3.00"}
+
+
+def test_verdicts_are_left_out_where_there_are_none() -> None:
+    table = ranks("mine", "released", (0.9, 0.2, 0.3, 0.7, 0.9), (0.5,) * 5)
+    shown = REPORTS["flight"](Runs.of(table, lambda _: {})).sections[0].table
+    assert list(shown["method"]) == ["mine"]
+    assert not [name for name in shown if name.startswith("verdict")]
