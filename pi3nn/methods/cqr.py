@@ -21,7 +21,8 @@ from torch import Tensor
 from pi3nn.engine.init import Init
 from pi3nn.engine.losses import Info, KnownLoss
 from pi3nn.engine.native import FusedLoss
-from pi3nn.methods.shared.contract import Stack, require_not_negative, require_share
+from pi3nn.methods.shared.checks import require_not_negative, require_share
+from pi3nn.methods.shared.contract import Stack
 from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, failures, recipe
 from pi3nn.methods.shared.quantiles import pinball
 

@@ -12,13 +12,11 @@ of the Student-t predictive distribution. One training serves every level.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from omegaconf import MISSING
 from scipy.special import ndtri, stdtrit
 from torch import Tensor
@@ -28,14 +26,8 @@ from pi3nn.engine.init import Init, LayerInit
 from pi3nn.engine.losses import Info, KnownLoss
 from pi3nn.engine.native import FusedLoss
 from pi3nn.engine.recipe import Recipe
-from pi3nn.methods.shared.contract import (
-    Coefficients,
-    Outputs,
-    Stack,
-    require_not_negative,
-    require_one_of,
-    require_positive,
-)
+from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
+from pi3nn.methods.shared.contract import Bounds, Coefficients, FitAtLevels, Outputs, Stack
 from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, failures, recipe
 
 KEPT = ("point", "log_nu", "log_excess", "log_b")
@@ -92,17 +84,10 @@ class DER(NetMethod):
         fitted.failures = failures(outcome, stack.y, point - half, point + half)
         return fitted
 
-    def bounds(
-        self,
-        outputs: Outputs,
-        scalars: Coefficients,
-        coefficients: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
         point, log_nu, log_excess, log_b = (outputs[name][:, None, :] for name in KEPT)
-        tail = ((1 + np.asarray(levels)) / 2)[None, :, None]
-        if settings.interval == "epistemic":
+        tail = ((1 + np.asarray(fit.levels)) / 2)[None, :, None]
+        if fit.settings.interval == "epistemic":
             quantile, log_variance = ndtri(tail), log_b - log_nu - log_excess
         else:
             a = 1 + np.exp(log_excess)

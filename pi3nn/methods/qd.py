@@ -19,12 +19,8 @@ from torch import Tensor
 from pi3nn.engine.init import Init, LayerInit
 from pi3nn.engine.losses import Info, KnownLoss
 from pi3nn.engine.native import FusedLoss
-from pi3nn.methods.shared.contract import (
-    Stack,
-    require_not_negative,
-    require_one_of,
-    require_positive,
-)
+from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
+from pi3nn.methods.shared.contract import Stack
 from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, failures, recipe
 
 

@@ -10,14 +10,13 @@ q(x, (1 + gamma) / 2)], at every level from one training. As released
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
@@ -26,14 +25,8 @@ from pi3nn.engine.losses import Info, KnownLoss
 from pi3nn.engine.native import FusedLoss
 from pi3nn.engine.nets import StackedMLP, with_column
 from pi3nn.errors import UserError
-from pi3nn.methods.shared.contract import (
-    Coefficients,
-    Outputs,
-    Stack,
-    require_not_negative,
-    require_one_of,
-    require_share,
-)
+from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_share
+from pi3nn.methods.shared.contract import Bounds, Coefficients, FitAtLevels, Outputs, Stack
 from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, failures, pair, recipe
 from pi3nn.methods.shared.quantiles import GRID, between, pinball
 
@@ -114,19 +107,12 @@ class SQR(NetMethod):
     def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> SQRFit:
         return SQRFit(StackedMLP.from_state(self.shape(inputs, settings), state), state["gamma"])
 
-    def bounds(
-        self,
-        outputs: Outputs,
-        scalars: Coefficients,
-        coefficients: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        if self.retrains(settings):
-            return pair(outputs, levels)
+    def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
+        if self.retrains(fit.settings):
+            return pair(outputs, fit.levels)
         named = {"q0.5": outputs["point"], **outputs}
         quantiles = np.stack([named[f"q{tau}"] for tau in GRID], axis=1)  # (M, G, N)
-        tails = (1 - np.asarray(levels)) / 2
+        tails = (1 - np.asarray(fit.levels)) / 2
         return between(quantiles, tails), between(quantiles, 1 - tails)
 
 

@@ -19,7 +19,7 @@ from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.streams import generator
 from pi3nn.engine.threads import use_one_thread
-from pi3nn.methods.shared.contract import Stack
+from pi3nn.methods.shared.contract import FitAtLevels, Stack
 from pi3nn.methods.shared.least_squares import LeastSquares
 
 METHOD = methods.get("pi3nn")
@@ -52,8 +52,9 @@ class Trained:
         return {k: v.double().numpy() for k, v in self.fit.outputs(self.tensor(x)).items()}
 
     def bounds(self, x: Array, levels: Sequence[float]) -> tuple[Array, Array]:
-        scales = METHOD.calibrate(self.train, self.y, self.scalars, levels, self.settings)
-        return METHOD.bounds(self.outputs(x), self.scalars, scales, levels, self.settings)
+        at_levels = FitAtLevels(levels, self.scalars, self.settings)
+        scales = METHOD.calibrate(self.train, self.y, at_levels)
+        return METHOD.bounds(self.outputs(x), scales, at_levels)
 
 
 def yacht() -> tuple[Array, Array, Array, Array]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
@@ -19,14 +18,15 @@ from pi3nn.engine.nets import Shape, StackedMLP
 from pi3nn.engine.recipe import Recipe
 from pi3nn.engine.streams import generator
 from pi3nn.engine.training import train
+from pi3nn.methods.shared.checks import require_one_of, require_positive
 from pi3nn.methods.shared.contract import (
+    Bounds,
     Coefficients,
+    FitAtLevels,
     Fitted,
     Method,
     Outputs,
     Stack,
-    require_one_of,
-    require_positive,
 )
 
 COLLAPSED = 1e-6
@@ -118,20 +118,11 @@ class BoundsMethod(NetMethod):
     def retrains(self, settings: Any) -> bool:
         return True
 
-    def bounds(
-        self,
-        outputs: Outputs,
-        scalars: Coefficients,
-        coefficients: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return pair(outputs, levels)
+    def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
+        return pair(outputs, fit.levels)
 
 
-def pair(
-    outputs: Outputs, levels: Sequence[float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def pair(outputs: Outputs, levels: Sequence[float]) -> Bounds:
     """Bounds ``(M, K, N)`` of a method whose outputs are the ``lower`` and ``upper`` bound."""
     shape = (outputs["lower"].shape[0], len(levels), outputs["lower"].shape[1])
     lower, upper = (np.broadcast_to(outputs[n][:, None, :], shape) for n in ("lower", "upper"))
