@@ -35,6 +35,12 @@ class Outcome:
     reasons: list[str]
     """Why the member was frozen, or an empty string."""
 
+    @property
+    def failures(self) -> dict[int, str]:
+        """Member's position -> why it was frozen, and when."""
+        ends = enumerate(zip(self.reasons, self.diverged, strict=True))
+        return {m: f"{reason} at step {step}" for m, (reason, step) in ends if reason}
+
 
 class Loop:
     """A training under way. Entry i of every tensor here belongs to member `slots[i]` of `net`."""

@@ -95,9 +95,8 @@ class LeastSquares:
         )
         generators = [generator(self.stack.seeds[m], f"batches/{name}") for m in members]
         outcome = train(net, rows, loss, recipe, generators, on_progress=self._progress)
-        for m, reason, step in zip(members, outcome.reasons, outcome.diverged, strict=True):
-            if reason:
-                self.failures[m] = f"{name}: {reason} at step {step}"
+        for i, reason in outcome.failures.items():
+            self.failures[members[i]] = f"{name}: {reason}"
 
     def _progress(self, share: float, loss: float) -> None:
         if self.stack.progress:

@@ -52,6 +52,11 @@ class NetFit(Fitted):
 
     net: StackedMLP
 
+    def interval(self, x: Tensor) -> Sequence[Tensor] | None:
+        """Bounds ``(M, N)`` of some level: a training has failed if those of its rows collapse."""
+        outputs = self.outputs(x)
+        return (outputs["lower"], outputs["upper"]) if "lower" in outputs else None
+
     def state(self) -> dict[str, Tensor]:
         return self.net.state()
 
@@ -83,6 +88,10 @@ class NetMethod(Method):
     def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> NetFit:
         return self.Fit(StackedMLP.from_state(self.shape(inputs, settings), state))
 
+    def fitted(self, net: StackedMLP, stack: Stack) -> NetFit:
+        """The trained networks of a stack, as `fit` returns them."""
+        return self.Fit(net)
+
     def trained(
         self,
         stack: Stack,
@@ -93,8 +102,8 @@ class NetMethod(Method):
         last_input: LastInput | None = None,
         uniforms: int = 0,
         state: Mapping[str, Tensor] | None = None,
-    ) -> tuple[StackedMLP, Outcome]:
-        """The networks of a stack, from their first weights to their last; see `train`."""
+    ) -> NetFit:
+        """The members of a stack, from their first weights to their last; see `train`."""
         shape = self.shape(stack.x.shape[2], stack.common)
         net = StackedMLP(shape, stack.members, device=stack.x.device, engine=stack.engine)
         initialise(net, init, [generator(seed, "init") for seed in stack.seeds])
@@ -109,7 +118,9 @@ class NetMethod(Method):
             state=state,
             on_progress=stack.progress,
         )
-        return net, outcome
+        fitted = self.fitted(net, stack)
+        fitted.failures = failures(outcome, stack.y, fitted.interval(stack.x))
+        return fitted
 
 
 class BoundsMethod(NetMethod):
@@ -139,24 +150,19 @@ def recipe(stack: Stack, *names: str, **more: Any) -> Recipe:
     return Recipe(**{**common, **varying, **more})
 
 
-def failures(outcome: Outcome, y: Tensor, lower: Tensor, upper: Tensor) -> dict[int, str]:
+def failures(outcome: Outcome, y: Tensor, interval: Sequence[Tensor] | None) -> dict[int, str]:
     """Members whose training failed or collapsed, and why, for `Fitted.failures`.
 
-    Parameters
-    ----------
-    outcome
-        What `train` returned.
-    y, lower, upper
-        Targets and bounds ``(M, N)`` on the training rows.
+    `y` and both of `interval` are targets and bounds ``(M, N)`` on the training rows.
     """
-    reasons = {}
-    widest = (upper - lower).abs().amax(dim=1)
+    if interval is None:
+        return outcome.failures
+    widest = (interval[1] - interval[0]).abs().amax(dim=1)
     smallest = COLLAPSED * y.std(dim=1, correction=0)
-    for m, (reason, step) in enumerate(zip(outcome.reasons, outcome.diverged, strict=True)):
-        if reason:
-            reasons[m] = f"{reason} at step {step}"
-        elif not bool(widest[m].isfinite()):
+    reasons = {}
+    for m in range(len(y)):
+        if not bool(widest[m].isfinite()):
             reasons[m] = "the interval of a training row is not finite"
         elif bool(widest[m] <= smallest[m]):
             reasons[m] = "collapsed: the intervals of all training rows have no width"
-    return reasons
+    return reasons | outcome.failures

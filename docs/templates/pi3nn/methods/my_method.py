@@ -57,7 +57,7 @@ class MyMethod(NetMethod):
         super().check(settings)
         require_not_negative(settings, "l2")
 
-    def fit(self, stack: Stack) -> MyFit:
+    def fit(self, stack: Stack) -> NetFit:
         """Train the members ``x (M, N, D)``, ``y (M, N)`` together; there is one training loop."""
         recipe = Recipe(
             learning_rate=stack.tensor("learning_rate"),
@@ -65,10 +65,7 @@ class MyMethod(NetMethod):
             batch=stack.common.batch,
             l2=stack.tensor("l2"),
         )
-        net, outcome = self.trained(stack, Init(), recipe, MeanSquare())
-        reasons = zip(outcome.reasons, outcome.diverged, strict=True)
-        failed = {m: f"{why} at step {step}" for m, (why, step) in enumerate(reasons) if why}
-        return MyFit(net, failures=failed)
+        return self.trained(stack, Init(), recipe, MeanSquare())
 
     def calibrate(self, train: Outputs, y: Array, fit: FitAtLevels) -> Coefficients:
         """What depends on the level, from the outputs on the training rows: each ``(M, K)``."""
