@@ -11,7 +11,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from pi3nn.engine.nets import pad_rows, padded, take_rows
+from pi3nn.engine.nets import pad_rows, take_rows
+from pi3nn.engine.shape import padded
 from pi3nn.engine.streams import Stream, block_steps
 
 Batching = Literal["epoch", "round", "draw"]

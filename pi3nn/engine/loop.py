@@ -9,7 +9,7 @@ from torch import Tensor
 from pi3nn.engine.batches import Batch, FullBatch, MiniBatches, TrainingRows
 from pi3nn.engine.dropout import Dropout
 from pi3nn.engine.losses import Info, Loss
-from pi3nn.engine.native import FusedLoss, NextSteps, StepRows
+from pi3nn.engine.native import FusedLoss, LossInputs, NextSteps, StepRows
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.optim import Descent, per_member
 from pi3nn.engine.recipe import Recipe
@@ -156,7 +156,7 @@ class Loop:
         column = None if following.column is None else following.column[0]
         rows = StepRows(x, batch.index, mask, column, self.feed.used)
         made, self.value, moved, update = self.descent.make_steps(
-            self.work, fused, (rows, y, weights), following, self.state, self.t
+            self.work, rows, LossInputs(fused, y, weights, None, self.state), following, self.t
         )
         self.t += made
         for part in (self.feed, self.uniform, self.dropout):
@@ -223,7 +223,7 @@ class Loop:
         column = self._column(info, y if batch.index is None else batch.index)
         rows = StepRows(x, batch.index, mask, column, self.feed.used)
         loss, moved = work.kernel.loss_and_gradient(
-            fused, work.flat, rows, y, weights, work.grad, uniform, self.state
+            work.flat, rows, LossInputs(fused, y, weights, uniform, self.state), work.grad
         )
         if fused.moves:
             self.state[fused.state[0]] = moved

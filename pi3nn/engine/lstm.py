@@ -20,8 +20,9 @@ from torch import Tensor
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, LayerInit, initialise
 from pi3nn.engine.losses import MeanSquare
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generator
 from pi3nn.engine.training import train
 from pi3nn.errors import UserError

@@ -1,11 +1,11 @@
 """What a recipe does to the buffer `(M, P)`: optimiser, schedule and penalties."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from pi3nn.engine.native import FusedLoss, NextSteps, Step, StepRows
+from pi3nn.engine.native import LossInputs, NextSteps, Step, StepRows
 from pi3nn.engine.nets import Number, StackedMLP
 from pi3nn.engine.recipe import Recipe
 
@@ -193,17 +193,11 @@ class Descent:
         return loss, self._optimiser.buffer, bad == 0
 
     def make_steps(
-        self,
-        net: StackedMLP,
-        fused: FusedLoss,
-        batch: tuple[StepRows, Tensor, Tensor],
-        following: NextSteps,
-        state: Mapping[str, Tensor],
-        step: int,
+        self, net: StackedMLP, rows: StepRows, loss: LossInputs, following: NextSteps, step: int
     ) -> tuple[int, Tensor, Tensor, Tensor]:
         """Make several steps in a row; what `Kernel.make_steps` returns, and the last update."""
         assert net.kernel is not None
-        made = net.kernel.make_steps(fused, *batch, self._at(net, step), following, state)
+        made = net.kernel.make_steps(rows, loss, self._at(net, step), following)
         return *made, self._optimiser.buffer
 
     def factors(self, step: int, steps: int) -> Tensor:

@@ -24,7 +24,8 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from pi3nn.engine.losses import positive
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.nets import StackedMLP
+from pi3nn.engine.shape import Shape
 from pi3nn.methods.shared import deviations, roots
 from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
 from pi3nn.methods.shared.contract import (

@@ -11,8 +11,8 @@ from torch import Tensor
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.loop import Outcome
 from pi3nn.engine.losses import Info
-from pi3nn.engine.nets import Shape
 from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.training import train
 from tests.support.networks import batch_generators, mse, rows_for, started, wavy
 

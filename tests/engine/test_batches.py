@@ -12,7 +12,7 @@ from pi3nn.engine.batches import (
     batch_indices,
     batches_per_epoch,
 )
-from pi3nn.engine.nets import padded
+from pi3nn.engine.shape import padded
 from pi3nn.engine.streams import generator
 
 FILLER = 999

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from pi3nn.engine.dropout import Dropout
 from pi3nn.engine.native import Kernel, kernel_for
-from pi3nn.engine.nets import Shape
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generator
 
 SHAPE = (1, 63, 51)  # odd, so that the last word decides on one place only

@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from pi3nn.engine.init import Init, LayerInit, initialise
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.nets import StackedMLP
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generator
 from tests.support.networks import SHAPES, plain_network
 

@@ -10,8 +10,9 @@ from torch import Tensor
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.loop import Outcome
 from pi3nn.engine.losses import Info
-from pi3nn.engine.nets import Shape, StackedMLP, padded
+from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.shape import Shape, padded
 from pi3nn.engine.training import train
 from tests.support.networks import batch_generators, mse, no_info, rows_for, started
 

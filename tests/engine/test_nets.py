@@ -5,7 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from pi3nn.engine.init import Init, initialise
-from pi3nn.engine.nets import ROW_BLOCK, Shape, StackedMLP, pad_rows, padded
+from pi3nn.engine.nets import StackedMLP, pad_rows
+from pi3nn.engine.shape import ROW_BLOCK, Shape, padded
 from pi3nn.engine.streams import generator
 from tests.support.arrays import assert_near
 from tests.support.networks import SHAPES, plain_network

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from pi3nn.engine.batches import TrainingRows, batch_indices
 from pi3nn.engine.dropout import Dropout
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.optim import Penalties, make_optimiser
 from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generator
 from pi3nn.engine.training import train
 from tests.support.arrays import assert_near

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pi3nn.engine.nets import Shape
 from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.training import stack_width, train
 from tests.support.networks import batch_generators, mse, rows_for, started
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from pi3nn.engine.init import initialise
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.nets import StackedMLP
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generator
 from pi3nn.errors import UserError
 from pi3nn.methods import qd

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.losses import Info
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.nets import StackedMLP
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generator
 
 

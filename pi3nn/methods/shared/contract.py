@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pi3nn.engine.nets import Shape
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.training import OnProgress
 
 Array = NDArray[np.float64]

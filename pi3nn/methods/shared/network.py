@@ -14,8 +14,9 @@ from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.loop import LastInput, Outcome
 from pi3nn.engine.losses import Loss
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generator
 from pi3nn.engine.training import train
 from pi3nn.methods.shared.checks import require_one_of, require_positive

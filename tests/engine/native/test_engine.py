@@ -15,9 +15,10 @@ from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.loop import Outcome
 from pi3nn.engine.losses import Info, MeanSquare
-from pi3nn.engine.nets import Shape, StackedMLP, take_rows
+from pi3nn.engine.nets import StackedMLP, take_rows
 from pi3nn.engine.optim import Descent
 from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generator
 from pi3nn.engine.training import train
 from tests.support.arrays import assert_near
@@ -100,8 +101,11 @@ def test_the_fused_mean_square_agrees_with_torch_at_50_states(
         wanted = (y, weights) if index is None else (take_rows(y, index), take_rows(weights, index))
         values = theirs.gradient(x, mean_square(floor, *wanted), None, index)
         assert ours.kernel is not None
-        given, loss = native.StepRows(x, index), MeanSquare(floor).fused
-        fused, _ = ours.kernel.loss_and_gradient(loss, ours.flat, given, y, weights, ours.grad)
+        given, loss = (
+            native.StepRows(x, index),
+            native.LossInputs(MeanSquare(floor).fused, y, weights),
+        )
+        fused, _ = ours.kernel.loss_and_gradient(ours.flat, given, loss, ours.grad)
         assert_near(fused, values, tolerance)
         assert_near(ours.grad, theirs.grad, tolerance)
 
@@ -238,13 +242,12 @@ def test_rows_without_weight_change_nothing_to_the_last_bit(
         )
         for values, fill in ((x, 3.0), (y, -5.0), (weights, 0.0))
     ]
-    fused = MeanSquare().fused
-    loss, _ = net.kernel.loss_and_gradient(
-        fused, net.flat, native.StepRows(x), y, weights, net.grad
-    )
+    inputs = native.LossInputs(MeanSquare().fused, y, weights)
+    loss, _ = net.kernel.loss_and_gradient(net.flat, native.StepRows(x), inputs, net.grad)
     grad = net.grad.clone()
     given = native.StepRows(longer[0])
-    again, _ = net.kernel.loss_and_gradient(fused, net.flat, given, longer[1], longer[2], net.grad)
+    inputs = native.LossInputs(MeanSquare().fused, longer[1], longer[2])
+    again, _ = net.kernel.loss_and_gradient(net.flat, given, inputs, net.grad)
     assert torch.equal(loss, again)
     assert torch.equal(grad, net.grad)
 
@@ -306,15 +309,15 @@ def test_only_losses_that_fit_reach_the_kernel() -> None:
         (native.FusedLoss("pinball", (0.1, 0.9)), y, y, net.grad, {}),
     ]
     for fused, targets, weights, grad, more in wrong:
+        inputs = native.LossInputs(fused, targets, weights, **more)
         with pytest.raises(ValueError, match=r"expected|outputs|pinball"):
-            kernel.loss_and_gradient(
-                fused, net.flat, native.StepRows(x), targets, weights, grad, **more
-            )
+            kernel.loss_and_gradient(net.flat, native.StepRows(x), inputs, grad)
     two, _ = pair(Shape(3, 5, outputs=2), 2, torch.float32)
     assert two.kernel is not None
     known = native.FusedLoss("qd", (0.9, 1.0), ("lambda_in", "soften"))
+    inputs = native.LossInputs(known, y, y, **numbers)
     with pytest.raises(ValueError, match="expected"):
-        two.kernel.loss_and_gradient(known, two.flat, native.StepRows(x), y, y, two.grad, **numbers)
+        two.kernel.loss_and_gradient(two.flat, native.StepRows(x), inputs, two.grad)
 
 
 def test_the_engine_that_is_used_is_known() -> None:

@@ -11,10 +11,11 @@ from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.loop import Outcome
 from pi3nn.engine.losses import KnownLoss, MeanSquare
-from pi3nn.engine.native import NextSteps, Step, StepRows
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.native import LossInputs, NextSteps, Step, StepRows
+from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.optim import Descent
 from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generator
 from pi3nn.engine.training import train
 from pi3nn.methods import der, piven, qd, sqr
@@ -149,9 +150,8 @@ def test_the_kernel_refuses_steps_that_are_not_in_memory() -> None:
         (StepRows(x), NextSteps(factors, keys=keys)),
     ):
         with pytest.raises(ValueError, match=r"followed|dropout"):
-            net.kernel.make_steps(MeanSquare().fused, rows, y, y, step, following, {})
+            net.kernel.make_steps(rows, LossInputs(MeanSquare().fused, y, y), step, following)
     two = torch.zeros(2, 1, 2, dtype=torch.int64)
-    made, *_ = net.kernel.make_steps(
-        MeanSquare().fused, StepRows(x, two[0]), y, torch.ones_like(y), step, NextSteps(factors), {}
-    )
+    loss = LossInputs(MeanSquare().fused, y, torch.ones_like(y))
+    made, *_ = net.kernel.make_steps(StepRows(x, two[0]), loss, step, NextSteps(factors))
     assert made == 2

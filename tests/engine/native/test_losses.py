@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from pi3nn.engine.losses import Info, KnownLoss, MeanSquare
-from pi3nn.engine.native import FusedLoss, StepRows
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.native import FusedLoss, LossInputs, StepRows
+from pi3nn.engine.nets import StackedMLP
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generator
 from pi3nn.methods import cqr, der, piven, qd, sqr
 from tests.support.arrays import assert_near
@@ -127,7 +128,7 @@ def by_kernel(
     assert net.kernel is not None
     given = StepRows(one_hot)
     loss, moved = net.kernel.loss_and_gradient(
-        fused, net.flat, given, y, weights, net.grad, uniform, state
+        net.flat, given, LossInputs(fused, y, weights, uniform, state), net.grad
     )
     gradient = net.grad[:, net.slices["out.weight"]].view(members, rows, outputs)
     return loss, gradient, moved
@@ -149,5 +150,7 @@ def by_two_passes(
     column = torch.tensor([0.0, 1.0], dtype=z.dtype).view(1, 2, 1).expand(members, 2, rows)
     given = StepRows(one.expand(members, -1, -1).contiguous(), column=column)
     assert net.kernel is not None
-    loss, moved = net.kernel.loss_and_gradient(fused, net.flat, given, y, weights, net.grad)
+    loss, moved = net.kernel.loss_and_gradient(
+        net.flat, given, LossInputs(fused, y, weights), net.grad
+    )
     return loss, net.grad[:, net.slices["out.weight"]].view(members, 2 * rows, 1), moved
