@@ -41,8 +41,6 @@ def batch_indices(
         may be short, rows beyond are skipped.
         `draw`: every step draws without replacement from all rows.
     """
-    if rule not in ("epoch", "round", "draw"):
-        raise ValueError(f"batching must be epoch, round or draw, not {rule!r}")
     steps = block_steps((padded(batch),))
     picks = (
         _drawn(source, len(rows), batch, steps)

@@ -13,7 +13,7 @@ from pi3nn.engine.native import FusedLoss, LossInputs, NextSteps, StepRows
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.optim import Descent, per_member
 from pi3nn.engine.recipe import Recipe
-from pi3nn.engine.streams import Stream, generator, uniform_numbers
+from pi3nn.engine.streams import Stream, generators, uniform_numbers
 
 MOST_STEPS, UNSEEN_FLOPS = 64, 10**9
 """At most so many steps, and operations (some 15 ms), go by before Ctrl-C and progress are looked at."""
@@ -75,7 +75,9 @@ class Loop:
         self.feed: FullBatch | MiniBatches = (
             FullBatch(rows, slots)
             if recipe.batch is None
-            else MiniBatches(rows, slots, recipe.batch, recipe.batching, _streams(seeds, "batches"))
+            else MiniBatches(
+                rows, slots, recipe.batch, recipe.batching, generators(seeds, "batches")
+            )
         )
         step_flops = 6 * len(slots) * net.shape.columns * self.feed.used
         self.longest = min(MOST_STEPS, UNSEEN_FLOPS // step_flops)
@@ -103,14 +105,14 @@ class Loop:
         if not any(rates):
             return None
         shape = (self.net.shape.layers, self.feed.rows, self.net.shape.hidden)
-        return Dropout(rates, shape, _streams(seeds, "dropout"), self.net.flat, self.work.kernel)
+        return Dropout(rates, shape, generators(seeds, "dropout"), self.net.flat, self.work.kernel)
 
     def _uniform(self, seeds: Sequence[int], columns: int) -> Stream | None:
         if columns == 0:
             return None
         sources = [
             uniform_numbers(source, (self.feed.rows, columns), self.net.flat.dtype)
-            for source in _streams(seeds, "uniforms")
+            for source in generators(seeds, "uniforms")
         ]
         return Stream(sources, self.net.flat.device)
 
@@ -316,7 +318,3 @@ class Loop:
     def mean_loss(self) -> float:
         """Mean of the last losses of the members still in training."""
         return float(self.value[self.alive].mean())
-
-
-def _streams(seeds: Sequence[int], purpose: str) -> list[torch.Generator]:
-    return [generator(seed, purpose) for seed in seeds]

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.nets import StackedMLP, pad_rows
 from pi3nn.engine.shape import ROW_BLOCK, Shape, padded
-from pi3nn.engine.streams import generator
+from pi3nn.engine.streams import generator, generators
 from tests.support.arrays import assert_near
 from tests.support.networks import SHAPES, plain_network
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("each_engine")
 
 def started(shape: Shape, members: int, dtype: torch.dtype = torch.float32) -> StackedMLP:
     net = StackedMLP(shape, members, dtype)
-    initialise(net, Init(), [generator(m, "init") for m in range(members)])
+    initialise(net, Init(), generators(range(members), "init"))
     return net
 
 

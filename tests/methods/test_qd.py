@@ -9,7 +9,7 @@ import torch
 from pi3nn.engine.init import initialise
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.shape import Shape
-from pi3nn.engine.streams import generator
+from pi3nn.engine.streams import generators
 from pi3nn.errors import UserError
 from pi3nn.methods import qd
 from pi3nn.methods.shared.contract import Stack
@@ -97,7 +97,7 @@ def test_the_penalty_of_the_qd_paper_is_two_hundred_times_as_strong_at_batch_100
 
 def _initial(stack_: Stack) -> dict[str, torch.Tensor]:
     net = StackedMLP(Shape(4, stack_.common.hidden, outputs=2), stack_.members)
-    initialise(net, qd.METHOD._init(stack_), [generator(s, "init") for s in stack_.seeds])
+    initialise(net, qd.METHOD._init(stack_), generators(stack_.seeds, "init"))
     return net.state()
 
 

@@ -10,7 +10,7 @@ from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.losses import Info
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.shape import Shape
-from pi3nn.engine.streams import generator
+from pi3nn.engine.streams import generator, generators
 
 
 def mse(outputs: Tensor, y: Tensor, weights: Tensor, info: Info) -> Tensor:
@@ -25,17 +25,13 @@ def wavy(outputs: Tensor, y: Tensor, weights: Tensor, info: Info) -> Tensor:
 
 def started(shape: Shape, seeds: Sequence[int], dtype: torch.dtype) -> StackedMLP:
     net = StackedMLP(shape, len(seeds), dtype)
-    initialise(net, Init(), [generator(s, "init") for s in seeds])
+    initialise(net, Init(), generators(seeds, "init"))
     return net
 
 
 def rows_for(seeds: Sequence[int], n: int, inputs: int, dtype: torch.dtype) -> TrainingRows:
     x = torch.stack([torch.randn(n, inputs, generator=generator(s, "x")) for s in seeds]).to(dtype)
     return TrainingRows(x, x.sum(dim=2).sin())
-
-
-def batch_generators(seeds: Sequence[int]) -> list[torch.Generator]:
-    return [generator(s, "batches") for s in seeds]
 
 
 def no_info() -> Info:

@@ -11,7 +11,7 @@ from pi3nn.engine.losses import MeanSquare
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.recipe import Recipe
 from pi3nn.engine.shape import Shape
-from pi3nn.engine.streams import generator
+from pi3nn.engine.streams import generators
 from pi3nn.engine.training import train
 from pi3nn.methods.shared import deviations
 from pi3nn.methods.shared.contract import Stack
@@ -73,7 +73,7 @@ class LeastSquares:
     def _sources(self, name: str, members: list[int]) -> list[torch.Generator]:
         if self._streams:
             return [self._streams[m] for m in members]
-        return [generator(self.stack.seeds[m], f"init/{name}") for m in members]
+        return generators((self.stack.seeds[m] for m in members), f"init/{name}")
 
     def _train(
         self,
@@ -94,8 +94,8 @@ class LeastSquares:
             penalised=tuple(f"hidden{i}" for i in range(settings.layers)),
             **deviations.training(self.stack, members),
         )
-        generators = [generator(self.stack.seeds[m], f"batches/{name}") for m in members]
-        outcome = train(net, rows, loss, recipe, generators, on_progress=self._progress)
+        streams = generators((self.stack.seeds[m] for m in members), f"batches/{name}")
+        outcome = train(net, rows, loss, recipe, streams, on_progress=self._progress)
         for i, reason in outcome.failures.items():
             self.failures[members[i]] = f"{name}: {reason}"
 

@@ -17,7 +17,7 @@ from pi3nn.engine.losses import Loss
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.recipe import Recipe
 from pi3nn.engine.shape import Shape
-from pi3nn.engine.streams import generator
+from pi3nn.engine.streams import generators
 from pi3nn.engine.training import train
 from pi3nn.methods.shared.checks import require_one_of, require_positive
 from pi3nn.methods.shared.contract import (
@@ -107,13 +107,13 @@ class NetMethod(Method):
         """The members of a stack, from their first weights to their last; see `train`."""
         shape = self.shape(stack.x.shape[2], stack.common)
         net = StackedMLP(shape, stack.members, device=stack.x.device, engine=stack.engine)
-        initialise(net, init, [generator(seed, "init") for seed in stack.seeds])
+        initialise(net, init, generators(stack.seeds, "init"))
         outcome = train(
             net,
             TrainingRows(stack.x, stack.y),
             loss,
             recipe,
-            [generator(seed, "training") for seed in stack.seeds],
+            generators(stack.seeds, "training"),
             last_input=last_input,
             uniforms=uniforms,
             state=state,

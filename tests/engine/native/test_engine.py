@@ -19,7 +19,7 @@ from pi3nn.engine.nets import StackedMLP, take_rows
 from pi3nn.engine.optim import Descent
 from pi3nn.engine.recipe import Recipe
 from pi3nn.engine.shape import Shape
-from pi3nn.engine.streams import generator
+from pi3nn.engine.streams import generator, generators
 from pi3nn.engine.training import train
 from tests.support.arrays import assert_near
 
@@ -29,7 +29,7 @@ PRECISION = [(torch.float64, 1e-9), (torch.float32, 1e-4)]
 def pair(shape: Shape, members: int, dtype: torch.dtype) -> tuple[StackedMLP, StackedMLP]:
     """The same networks for the native engine and for PyTorch."""
     ours = StackedMLP(shape, members, dtype, engine="native")
-    initialise(ours, Init(), [generator(m, "init") for m in range(members)])
+    initialise(ours, Init(), generators(range(members), "init"))
     return ours, StackedMLP.from_state(shape, ours.state(), engine="torch")
 
 
@@ -156,8 +156,7 @@ def test_200_steps_of_mean_square_agree_with_torch_in_float64(
     rows = TrainingRows(x, x.sum(dim=2).sin())
     recipe = Recipe(learning_rate=0.01, steps=200, batch=batch, l1=0.001, l2=0.002, dropout=0.1)
     ours, theirs = (
-        train(net, rows, MeanSquare(), recipe, [generator(m, "batches") for m in range(3)])
-        for net in nets
+        train(net, rows, MeanSquare(), recipe, generators(range(3), "batches")) for net in nets
     )
     assert ours.loss.tolist() == pytest.approx(theirs.loss.tolist(), rel=1e-9)
     assert_near(nets[0].flat, nets[1].flat, 1e-9)
@@ -193,7 +192,7 @@ def trained(members: Sequence[int], dtype: torch.dtype, **settings: Any) -> tupl
     """Train some of nine members with the fused loss; numbers 2 and 6 diverge."""
     shape = Shape(4, 21, activation="tanh", front=True)
     net = StackedMLP(shape, len(members), dtype, engine="native")
-    initialise(net, Init(), [generator(m, "init") for m in members])
+    initialise(net, Init(), generators(members, "init"))
     x = torch.stack([normal(m, "x", dtype, 77, 4) for m in members])
     huge = 1e25 if dtype == torch.float32 else 1e200
     rates = [0.01, 0.1, huge, 0.003, 0.02, 0.5, huge, 0.05, 0.07]
@@ -203,7 +202,7 @@ def trained(members: Sequence[int], dtype: torch.dtype, **settings: Any) -> tupl
         l1=0.01,
         **settings,
     )
-    sources = [generator(m, "batches") for m in members]
+    sources = generators(members, "batches")
     outcome = train(net, TrainingRows(x, x.sum(dim=2).sin()), MeanSquare(0.1), recipe, sources)
     return net.flat, outcome
 

@@ -16,7 +16,7 @@ from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.optim import Descent
 from pi3nn.engine.recipe import Recipe
 from pi3nn.engine.shape import Shape
-from pi3nn.engine.streams import generator
+from pi3nn.engine.streams import generator, generators
 from pi3nn.engine.training import train
 from pi3nn.methods import der, piven, qd, sqr
 
@@ -43,20 +43,19 @@ def trained(name: str, **changes: Any) -> tuple[Tensor, Outcome]:
     last_input = LAST_INPUTS.get(name)
     shape = Shape(INPUTS + (last_input is not None), 21, outputs=outputs)
     net = StackedMLP(shape, MEMBERS, engine="native")
-    initialise(net, Init(), [generator(m, "init") for m in range(MEMBERS)])
+    initialise(net, Init(), generators(range(MEMBERS), "init"))
     x = torch.randn(MEMBERS, N, INPUTS, generator=generator(1, "rows"))
     weights = (torch.arange(N) < torch.tensor(COUNTS)[:, None]).float()
     length = {"steps": 300} if changes.get("batch") is None else {"epochs": 50}
     settings = {"learning_rate": 0.01, "l1": 0.001, "l2": 0.01} | length
     recipe = Recipe(**(settings | {"penalised": ("hidden0",)} | changes))
     state = {key: torch.full((MEMBERS,), value) for key, value in constants.items()}
-    generators = [generator(m, "batches") for m in range(MEMBERS)]
     outcome = train(
         net,
         TrainingRows(x, x.sum(dim=2).sin(), weights),
         loss,
         recipe,
-        generators,
+        generators(range(MEMBERS), "batches"),
         state=state,
         last_input=last_input,
         uniforms=int(name == "sqr, drawn"),
