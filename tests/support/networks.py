@@ -23,10 +23,22 @@ def wavy(outputs: Tensor, y: Tensor, weights: Tensor, info: Info) -> Tensor:
     return (errors.square() * weights).sum(dim=1) / info.rows
 
 
-def started(shape: Shape, seeds: Sequence[int], dtype: torch.dtype) -> StackedMLP:
+def started(shape: Shape, seeds: Sequence[int], dtype: torch.dtype = torch.float32) -> StackedMLP:
     net = StackedMLP(shape, len(seeds), dtype)
     initialise(net, Init(), generators(seeds, "init"))
     return net
+
+
+def both_engines(shape: Shape, members: int, dtype: torch.dtype) -> tuple[StackedMLP, StackedMLP]:
+    """The same networks for the native engine and for PyTorch."""
+    ours = StackedMLP(shape, members, dtype, engine="native")
+    initialise(ours, Init(), generators(range(members), "init"))
+    return ours, StackedMLP.from_state(shape, ours.state(), engine="torch")
+
+
+def normal(state: int, name: str, dtype: torch.dtype, *shape: int) -> Tensor:
+    """Normal numbers, the same for the same state and name."""
+    return torch.randn(shape, generator=generator(state, name), dtype=torch.float64).to(dtype)
 
 
 def rows_for(seeds: Sequence[int], n: int, inputs: int, dtype: torch.dtype) -> TrainingRows:

@@ -13,6 +13,7 @@ from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generator
 from pi3nn.methods import cqr, der, piven, qd, sqr
 from tests.support.arrays import assert_near
+from tests.support.networks import normal
 
 PRECISION = [(torch.float64, 1e-9), (torch.float32, 1e-4)]
 GAMMA = 0.95
@@ -55,10 +56,6 @@ def _bounds(z: Tensor, y: Tensor, room: float) -> Tensor:
     if z.shape[2] > 1:
         moved[..., 1] = y - room
     return moved
-
-
-def normal(state: int, name: str, dtype: torch.dtype, *shape: int) -> Tensor:
-    return torch.randn(shape, generator=generator(state, name), dtype=torch.float64).to(dtype)
 
 
 def numbers(state: int, members: int, dtype: torch.dtype) -> dict[str, Tensor]:
