@@ -15,7 +15,7 @@ class Step:
     Parameters
     ----------
     params, grad, update : Tensor (M, P)
-    moments : pair of Tensor (M, P), optional
+    moments : none or two of Tensor (M, P)
         First and second moment of Adam; without them, plain gradient descent.
     betas : pair of float
     penalties : three of Tensor (M,)
@@ -31,7 +31,7 @@ class Step:
         params: Tensor,
         grad: Tensor,
         update: Tensor,
-        moments: tuple[Tensor, Tensor] | None,
+        moments: Sequence[Tensor],
         betas: tuple[float, float],
         penalties: tuple[Tensor, Tensor, Tensor],
         spans: Sequence[slice],
@@ -40,7 +40,7 @@ class Step:
         self.params, self.grad = params, grad
         span = torch.tensor([(part.start, part.stop) for part in spans], dtype=torch.int64)
         buffers = {"params": params, "grad": grad, "update": update}
-        buffers |= zip(("mean", "square"), moments or (), strict=False)
+        buffers |= zip(("mean", "square"), moments, strict=False)
         columns = dict(zip(("l1", "l2", "decay"), penalties, strict=True))
         self._alive = [buffers, columns, span]
         for values in buffers.values():
@@ -58,7 +58,7 @@ class Step:
             columns=params.shape[1],
             spans=len(spans),
             span=span.data_ptr(),
-            adam=moments is not None,
+            adam=bool(moments),
             beta1=betas[0],
             beta2=betas[1],
             limit=limit,

@@ -137,7 +137,7 @@ def test_the_kernel_refuses_steps_that_are_not_in_memory() -> None:
     assert net.kernel is not None
     zeros = torch.zeros_like(net.flat)
     none = torch.zeros(1)
-    rule = (net.flat, zeros.clone(), zeros.clone(), None, (0.0, 0.0), (none, none, none), (), 1e3)
+    rule = (net.flat, zeros.clone(), zeros.clone(), (), (0.0, 0.0), (none, none, none), (), 1e3)
     step = Step(*rule).at(torch.zeros(1, 2, dtype=torch.float64)[:, 0], 1.0, 0.0)
     x, y = torch.zeros(1, 3, INPUTS), torch.zeros(1, 3)
     index = torch.zeros(1, 2, dtype=torch.int64)

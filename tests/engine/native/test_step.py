@@ -18,7 +18,7 @@ def step(params: Tensor, **changes: Any) -> Step:
     arguments = {
         "grad": torch.ones_like(params),
         "update": torch.empty_like(params),
-        "moments": None,
+        "moments": (),
         "betas": (0.0, 0.0),
         "penalties": (none, none, none),
         "spans": (),
