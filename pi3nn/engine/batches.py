@@ -11,7 +11,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from pi3nn.engine.nets import pad_rows, padded, take_rows
+from pi3nn.engine.nets import pad_rows, take_rows
+from pi3nn.engine.shape import padded
 from pi3nn.engine.streams import Stream, block_steps
 
 Batching = Literal["epoch", "round", "draw"]
@@ -40,8 +41,6 @@ def batch_indices(
         may be short, rows beyond are skipped.
         `draw`: every step draws without replacement from all rows.
     """
-    if rule not in ("epoch", "round", "draw"):
-        raise ValueError(f"batching must be epoch, round or draw, not {rule!r}")
     steps = block_steps((padded(batch),))
     picks = (
         _drawn(source, len(rows), batch, steps)

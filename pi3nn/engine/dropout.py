@@ -18,9 +18,10 @@ _STEPS = 64  # in one block of keys
 _WORD = 0xFFFFFFFF
 
 
-class Dropout:
+class Dropout(Stream):
     """Masks `(M, *shape)`: 0 with the probability of a member's rate, else 1/(1 - rate).
 
+    As a stream it is that of the keys, `(M, 2)` a step, until `next` makes masks of them.
     A rate counts in steps of 2^-16. The scale goes by the rounded rate, so the mean is exactly one.
 
     Parameters
@@ -41,37 +42,29 @@ class Dropout:
         like: Tensor,
         kernel: Kernel | None = None,
     ) -> None:
+        super().__init__([_keys(source) for source in sources], like.device)
         for rate in rates:
             if not 0 <= rate < 1:
                 raise ValueError(f"dropout must be at least 0 and less than 1, not {rate}")
         dropped = [min(round(rate * 2**16), 2**16 - 1) for rate in rates]
         self.dropped = torch.tensor(dropped, device=like.device)
         """`(M,)`: rates in steps of 2^-16."""
-        self._keys = Stream([_keys(source) for source in sources], like.device)
         self.masks = like.new_empty(len(rates), *shape)
         """Those that were made last."""
         self._kernel = kernel
 
     def next(self) -> Tensor:
         """The masks of the next step. Later ones overwrite them."""
-        keys = self._keys.next()
+        keys = super().next()
         if self._kernel:
             self._kernel.masks(keys, self.dropped, self.masks)
         else:
             _hash_masks(keys, self.dropped, self.masks)
         return self.masks
 
-    def ahead(self, most: int) -> Tensor:
-        """The keys of the steps that come next, up to `most` of them: `(K, M, 2)`."""
-        return self._keys.ahead(most)
-
-    def skip(self, steps: int) -> None:
-        """So many of the keys that were looked at ahead have been used."""
-        self._keys.skip(steps)
-
     def select(self, members: Sequence[int]) -> None:
         """Keep these members only."""
-        self._keys.select(members)
+        super().select(members)
         self.dropped = self.dropped[list(members)]
         self.masks = self.masks[: len(members)]
 

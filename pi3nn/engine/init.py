@@ -51,9 +51,9 @@ def initialise(net: StackedMLP, init: Init, generators: Sequence[torch.Generator
     if len(generators) != net.members:
         raise ValueError(f"{len(generators)} generators for {net.members} members")
     for member, generator in enumerate(generators):
-        for name, (fan_in, fan_out) in net.shape.sizes.items():
+        for name, size in net.shape.sizes.items():
             rule = init.layers.get(name, init.default)
-            weight, bias = _draw(rule, member, fan_in, fan_out, net.flat.dtype, generator)
+            weight, bias = _draw(rule, member, size, net.flat, generator)
             net.flat[member, net.slices[f"{name}.weight"]] = weight.T.flatten().to(net.flat.device)
             net.flat[member, net.slices[f"{name}.bias"]] = bias.to(net.flat.device)
     if init.output_bias is not None:
@@ -61,13 +61,9 @@ def initialise(net: StackedMLP, init: Init, generators: Sequence[torch.Generator
 
 
 def _draw(
-    rule: LayerInit,
-    member: int,
-    fan_in: int,
-    fan_out: int,
-    dtype: torch.dtype,
-    generator: torch.Generator,
+    rule: LayerInit, member: int, size: tuple[int, int], like: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
+    (fan_in, fan_out), dtype = size, like.dtype
     weight = torch.empty(fan_out, fan_in, dtype=dtype)
     bias = torch.full((fan_out,), _of_member(rule.bias, member), dtype=dtype)
     if rule.scheme == "normal":

@@ -9,11 +9,11 @@ from torch import Tensor
 from pi3nn.engine.batches import Batch, FullBatch, MiniBatches, TrainingRows
 from pi3nn.engine.dropout import Dropout
 from pi3nn.engine.losses import Info, Loss
-from pi3nn.engine.native import FusedLoss, NextSteps, StepRows
+from pi3nn.engine.native import FusedLoss, LossInputs, NextSteps, StepRows
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.optim import Descent, per_member
 from pi3nn.engine.recipe import Recipe
-from pi3nn.engine.streams import Stream, generator, uniform_numbers
+from pi3nn.engine.streams import Stream, generators, uniform_numbers
 
 MOST_STEPS, UNSEEN_FLOPS = 64, 10**9
 """At most so many steps, and operations (some 15 ms), go by before Ctrl-C and progress are looked at."""
@@ -34,6 +34,12 @@ class Outcome:
     """The step (from 0) whose loss or update was not finite, or -1."""
     reasons: list[str]
     """Why the member was frozen, or an empty string."""
+
+    @property
+    def failures(self) -> dict[int, str]:
+        """Member's position -> why it was frozen, and when."""
+        ends = enumerate(zip(self.reasons, self.diverged, strict=True))
+        return {m: f"{reason} at step {step}" for m, (reason, step) in ends if reason}
 
 
 class Loop:
@@ -69,7 +75,9 @@ class Loop:
         self.feed: FullBatch | MiniBatches = (
             FullBatch(rows, slots)
             if recipe.batch is None
-            else MiniBatches(rows, slots, recipe.batch, recipe.batching, _streams(seeds, "batches"))
+            else MiniBatches(
+                rows, slots, recipe.batch, recipe.batching, generators(seeds, "batches")
+            )
         )
         step_flops = 6 * len(slots) * net.shape.columns * self.feed.used
         self.longest = min(MOST_STEPS, UNSEEN_FLOPS // step_flops)
@@ -97,14 +105,14 @@ class Loop:
         if not any(rates):
             return None
         shape = (self.net.shape.layers, self.feed.rows, self.net.shape.hidden)
-        return Dropout(rates, shape, _streams(seeds, "dropout"), self.net.flat, self.work.kernel)
+        return Dropout(rates, shape, generators(seeds, "dropout"), self.net.flat, self.work.kernel)
 
     def _uniform(self, seeds: Sequence[int], columns: int) -> Stream | None:
         if columns == 0:
             return None
         sources = [
             uniform_numbers(source, (self.feed.rows, columns), self.net.flat.dtype)
-            for source in _streams(seeds, "uniforms")
+            for source in generators(seeds, "uniforms")
         ]
         return Stream(sources, self.net.flat.device)
 
@@ -150,7 +158,7 @@ class Loop:
         column = None if following.column is None else following.column[0]
         rows = StepRows(x, batch.index, mask, column, self.feed.used)
         made, self.value, moved, update = self.descent.make_steps(
-            self.work, fused, (rows, y, weights), following, self.state, self.t
+            self.work, rows, LossInputs(fused, y, weights, None, self.state), following, self.t
         )
         self.t += made
         for part in (self.feed, self.uniform, self.dropout):
@@ -217,7 +225,7 @@ class Loop:
         column = self._column(info, y if batch.index is None else batch.index)
         rows = StepRows(x, batch.index, mask, column, self.feed.used)
         loss, moved = work.kernel.loss_and_gradient(
-            fused, work.flat, rows, y, weights, work.grad, uniform, self.state
+            work.flat, rows, LossInputs(fused, y, weights, uniform, self.state), work.grad
         )
         if fused.moves:
             self.state[fused.state[0]] = moved
@@ -310,7 +318,3 @@ class Loop:
     def mean_loss(self) -> float:
         """Mean of the last losses of the members still in training."""
         return float(self.value[self.alive].mean())
-
-
-def _streams(seeds: Sequence[int], purpose: str) -> list[torch.Generator]:
-    return [generator(seed, purpose) for seed in seeds]

@@ -20,9 +20,10 @@ from torch import Tensor
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, LayerInit, initialise
 from pi3nn.engine.losses import MeanSquare
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.recipe import Recipe
-from pi3nn.engine.streams import generator
+from pi3nn.engine.shape import Shape
+from pi3nn.engine.streams import generators
 from pi3nn.engine.training import train
 from pi3nn.errors import UserError
 
@@ -94,8 +95,7 @@ def fit(x: Tensor, y: Tensor, seeds: Sequence[int], settings: Settings) -> Stack
         )
     shape = LSTMShape(x.shape[1], settings.units, channels=settings.channels)
     net = StackedLSTM(shape, len(seeds), device=x.device, engine="torch")
-    streams = [generator(seed, "init/encoder") for seed in seeds]
-    initialise(net, Init(default=LayerInit("glorot")), streams)
+    initialise(net, Init(default=LayerInit("glorot")), generators(seeds, "init/encoder"))
     # Keras's start: what is in the cell is kept at first.
     net.flat[:, net.slices["input.bias"]][:, settings.units : 2 * settings.units] = 1.0
     recipe = Recipe(
@@ -105,9 +105,7 @@ def fit(x: Tensor, y: Tensor, seeds: Sequence[int], settings: Settings) -> Stack
         penalised=(),
     )
     rows = TrainingRows(x.expand(len(seeds), -1, -1), y.expand(len(seeds), -1))
-    outcome = train(
-        net, rows, MeanSquare(), recipe, [generator(s, "batches/encoder") for s in seeds]
-    )
+    outcome = train(net, rows, MeanSquare(), recipe, generators(seeds, "batches/encoder"))
     for seed, reason in zip(seeds, outcome.reasons, strict=True):
         if reason:
             raise UserError(

@@ -1,11 +1,11 @@
 """What a recipe does to the buffer `(M, P)`: optimiser, schedule and penalties."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from pi3nn.engine.native import FusedLoss, NextSteps, Step, StepRows
+from pi3nn.engine.native import LossInputs, NextSteps, Step, StepRows
 from pi3nn.engine.nets import Number, StackedMLP
 from pi3nn.engine.recipe import Recipe
 
@@ -53,14 +53,14 @@ class Schedule:
 
 
 class SGD:
-    """Plain gradient descent."""
+    """Plain gradient descent; also what Adam is built on."""
 
-    moments = None
     betas = (0.0, 0.0)
 
     def __init__(self, schedule: Schedule, like: Tensor) -> None:
         self.schedule = schedule
         self.buffer = torch.empty_like(like)
+        self.moments: tuple[Tensor, ...] = ()
 
     def factors(self, step: int) -> tuple[float, float]:
         """A factor for all learning rates, and what Adam calls eps."""
@@ -73,19 +73,20 @@ class SGD:
 
     def select(self, members: Sequence[int]) -> None:
         self.schedule.select(members)
-        self.buffer = self.buffer[list(members)]
+        kept = list(members)
+        self.moments = tuple(moment[kept] for moment in self.moments)
+        self.buffer = self.buffer[kept]
 
 
-class Adam:
+class Adam(SGD):
     """Adam with bias correction, `eps` added to the corrected root as in `torch.optim.Adam`."""
 
     betas = (0.9, 0.999)
 
     def __init__(self, schedule: Schedule, like: Tensor, eps: float) -> None:
-        self.schedule = schedule
+        super().__init__(schedule, like)
         self._eps = eps
         self.moments = torch.zeros_like(like), torch.zeros_like(like)
-        self.buffer = torch.empty_like(like)
 
     def factors(self, step: int) -> tuple[float, float]:
         """A factor for all learning rates, and `eps`, such that an update is
@@ -95,7 +96,6 @@ class Adam:
         return root / (1 - beta1 ** (step + 1)), self._eps * root
 
     def update(self, grad: Tensor, step: int) -> Tensor:
-        """What to subtract from the parameters `(M, P)` at this step (counted from 0)."""
         beta1, beta2 = self.betas
         mean, square = self.moments
         mean.lerp_(grad, 1 - beta1)
@@ -104,21 +104,11 @@ class Adam:
         torch.sqrt(square, out=self.buffer).add_(eps)
         return torch.div(mean, self.buffer, out=self.buffer).mul_((rates * factor).to(grad.dtype))
 
-    def select(self, members: Sequence[int]) -> None:
-        self.schedule.select(members)
-        kept = list(members)
-        mean, square = self.moments
-        self.moments = mean[kept], square[kept]
-        self.buffer = self.buffer[kept]
 
-
-def make_optimiser(recipe: Recipe, net: StackedMLP, slots: Sequence[int]) -> Adam | SGD:
+def make_optimiser(recipe: Recipe, net: StackedMLP, slots: Sequence[int]) -> SGD:
     """The optimiser of a recipe for the members `slots` of a stack."""
-    schedule = Schedule(
-        per_member(recipe.learning_rate, net, slots),
-        per_member(recipe.decay, net, slots),
-        per_member(recipe.decay_steps, net, slots),
-    )
+    numbers = (recipe.learning_rate, recipe.decay, recipe.decay_steps)
+    schedule = Schedule(*(per_member(number, net, slots) for number in numbers))
     like = net.flat[list(slots)]
     if recipe.optimiser == "sgd":
         return SGD(schedule, like)
@@ -193,17 +183,11 @@ class Descent:
         return loss, self._optimiser.buffer, bad == 0
 
     def make_steps(
-        self,
-        net: StackedMLP,
-        fused: FusedLoss,
-        batch: tuple[StepRows, Tensor, Tensor],
-        following: NextSteps,
-        state: Mapping[str, Tensor],
-        step: int,
+        self, net: StackedMLP, rows: StepRows, loss: LossInputs, following: NextSteps, step: int
     ) -> tuple[int, Tensor, Tensor, Tensor]:
         """Make several steps in a row; what `Kernel.make_steps` returns, and the last update."""
         assert net.kernel is not None
-        made = net.kernel.make_steps(fused, *batch, self._at(net, step), following, state)
+        made = net.kernel.make_steps(rows, loss, self._at(net, step), following)
         return *made, self._optimiser.buffer
 
     def factors(self, step: int, steps: int) -> Tensor:

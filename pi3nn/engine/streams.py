@@ -5,7 +5,7 @@ no Python per member. What it draws at step t depends on itself alone.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -22,6 +22,11 @@ def generator(seed: int, purpose: str) -> torch.Generator:
     """
     digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+
+def generators(seeds: Iterable[int], purpose: str) -> list[torch.Generator]:
+    """The streams of all members for one purpose."""
+    return [generator(seed, purpose) for seed in seeds]
 
 
 def block_steps(shape: tuple[int, ...]) -> int:

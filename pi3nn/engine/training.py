@@ -15,8 +15,9 @@ from torch import Tensor
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.loop import LastInput, Loop, Outcome
 from pi3nn.engine.losses import Loss
-from pi3nn.engine.nets import Shape, StackedMLP, padded
+from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.shape import Shape, padded
 from pi3nn.engine.threads import keep_freed_memory, one_thread
 
 PROGRESS_SECONDS = 0.3

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pi3nn import metrics
 from pi3nn.intervals import conformal
-from pi3nn.methods.shared.contract import Coefficients, Method, Outputs
-
-Array = NDArray[np.float64]
+from pi3nn.methods.shared.contract import Array, Coefficients, FitAtLevels, Method, Outputs
 
 
 def calibrated(
-    method: Method,
-    sets: Mapping[str, Outputs],
-    scalars: Coefficients,
-    levels: Sequence[float],
-    settings: Any,
-    calibrate: str,
+    method: Method, sets: Mapping[str, Outputs], fit: FitAtLevels, calibrate: str
 ) -> Coefficients:
     """Coefficients ``(M, K)`` of the intervals at each level.
 
@@ -30,28 +22,21 @@ def calibrated(
     sets
         Outputs and ``y``, each ``(M, N)``, on the rows ``train`` and, for ``calibrate=conformal``,
         ``held_out``.
-    scalars
-        The numbers ``(M,)`` that came with the fit.
     """
     train = sets["train"]
-    coefficients = method.calibrate(train, train["y"], scalars, levels, settings)
+    coefficients = method.calibrate(train, train["y"], fit)
     if calibrate == "none":
         return coefficients
     held = sets["held_out"]
-    lower, upper, _ = bounds(method, held, scalars, coefficients, levels, settings)
-    return {**coefficients, "offset": conformal.offsets(lower, upper, held["y"], levels)}
+    lower, upper, _ = bounds(method, held, coefficients, fit)
+    return {**coefficients, "offset": conformal.offsets(lower, upper, held["y"], fit.levels)}
 
 
 def bounds(
-    method: Method,
-    outputs: Outputs,
-    scalars: Coefficients,
-    coefficients: Coefficients,
-    levels: Sequence[float],
-    settings: Any,
+    method: Method, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels
 ) -> tuple[Array, Array, NDArray[np.int64]]:
     """Lower and upper bounds ``(M, K, N)``, and how many had crossed, ``(M, K)``."""
-    lower, upper = method.bounds(outputs, scalars, coefficients, levels, settings)
+    lower, upper = method.bounds(outputs, coefficients, fit)
     crossed = metrics.crossings(lower, upper)
     if method.swaps:
         lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from pi3nn import methods, metrics
 from pi3nn.intervals.bounds import bounds, calibrated
-
-Array = NDArray[np.float64]
+from pi3nn.methods.shared.contract import Array, FitAtLevels
 
 RELIABILITY_LEVELS = (*(round(0.05 * i, 2) for i in range(1, 20)), 0.99)
 
@@ -106,13 +105,12 @@ def _bounds_of_sets(
 ) -> tuple[dict[str, tuple[Array, Array]], dict[str, NDArray[np.int64]], Mapping[str, Array]]:
     """By set the bounds ``(1, K, N)`` and how many crossed ``(1, K)``; the coefficients ``(1, K)``."""
     method = methods.get(settings.kind)
-    fit_scalars = {name: np.array([value]) for name, value in scalars.items()}
-    coefficients = calibrated(method, sets, fit_scalars, levels, settings, calibrate)
+    each = {name: np.array([value]) for name, value in scalars.items()}
+    fit = FitAtLevels(levels, each, settings)
+    coefficients = calibrated(method, sets, fit, calibrate)
     of_sets, crossed = {}, {}
     for name, outputs in sets.items():
-        lower, upper, crossed[name] = bounds(
-            method, outputs, fit_scalars, coefficients, levels, settings
-        )
+        lower, upper, crossed[name] = bounds(method, outputs, coefficients, fit)
         of_sets[name] = lower, upper
     return of_sets, crossed, coefficients
 

@@ -13,6 +13,7 @@ without it, it is plain quantile regression. Another level is another training.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from omegaconf import MISSING
@@ -21,8 +22,9 @@ from torch import Tensor
 from pi3nn.engine.init import Init
 from pi3nn.engine.losses import Info, KnownLoss
 from pi3nn.engine.native import FusedLoss
-from pi3nn.methods.shared.contract import Stack, require_not_negative, require_share
-from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, failures, recipe
+from pi3nn.methods.shared.checks import require_not_negative, require_share
+from pi3nn.methods.shared.contract import Stack
+from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, recipe
 from pi3nn.methods.shared.quantiles import pinball
 
 
@@ -56,22 +58,12 @@ class CQR(BoundsMethod):
         require_not_negative(settings, "weight_decay")
         require_share(settings, "dropout")
 
-    def fit(self, stack: Stack) -> CQRFit:
+    def fit(self, stack: Stack) -> NetFit:
         gamma = stack.gamma
         assert gamma is not None
-        net, outcome = self.trained(
-            stack,
-            Init(),
-            recipe(stack, "weight_decay", "dropout"),
-            KnownLoss(
-                lambda z, y, weights, info: quantile_loss(z, y, weights, info, gamma),
-                FusedLoss("pinball", ((1 - gamma) / 2, (1 + gamma) / 2)),
-            ),
-        )
-        fitted = CQRFit(net)
-        outputs = fitted.outputs(stack.x)
-        fitted.failures = failures(outcome, stack.y, outputs["lower"], outputs["upper"])
-        return fitted
+        fused = FusedLoss("pinball", ((1 - gamma) / 2, (1 + gamma) / 2))
+        loss = KnownLoss(partial(quantile_loss, gamma=gamma), fused)
+        return self.trained(stack, Init(), recipe(stack, "weight_decay", "dropout"), loss)
 
 
 def quantile_loss(z: Tensor, y: Tensor, weights: Tensor, info: Info, gamma: float) -> Tensor:

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from omegaconf import MISSING
 from scipy.special import ndtri, stdtrit
 from torch import Tensor
@@ -28,15 +27,9 @@ from pi3nn.engine.init import Init, LayerInit
 from pi3nn.engine.losses import Info, KnownLoss
 from pi3nn.engine.native import FusedLoss
 from pi3nn.engine.recipe import Recipe
-from pi3nn.methods.shared.contract import (
-    Coefficients,
-    Outputs,
-    Stack,
-    require_not_negative,
-    require_one_of,
-    require_positive,
-)
-from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, failures, recipe
+from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
+from pi3nn.methods.shared.contract import Bounds, Coefficients, FitAtLevels, Outputs, Stack
+from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, recipe
 
 KEPT = ("point", "log_nu", "log_excess", "log_b")
 """What is kept of the four parameters, for every row; `log_excess` is log(a - 1)."""
@@ -65,6 +58,11 @@ class DERFit(NetFit):
         )
         return dict(zip(KEPT, outputs.unbind(-1), strict=True))
 
+    def interval(self, x: Tensor) -> Sequence[Tensor]:
+        point, log_nu, log_excess, log_b = self.outputs(x).values()
+        half = torch.exp((log_b - log_nu - log_excess) / 2).clamp_max(LARGEST_SPREAD)
+        return point - half, point + half
+
 
 class DER(NetMethod):
     Settings = Settings
@@ -78,31 +76,19 @@ class DER(NetMethod):
         require_positive(settings, "eps")
         require_not_negative(settings, "coefficient", "coefficient_rate", "epsilon")
 
-    def fit(self, stack: Stack) -> DERFit:
-        net, outcome = self.trained(
+    def fit(self, stack: Stack) -> NetFit:
+        return self.trained(
             stack,
             Init(default=LayerInit("glorot")),
             _recipe(stack),
             LOSS,
             state={name: stack.tensor(name) for name in LOSS.fused.state},
         )
-        fitted = DERFit(net)
-        point, log_nu, log_excess, log_b = fitted.outputs(stack.x).values()
-        half = torch.exp((log_b - log_nu - log_excess) / 2).clamp_max(LARGEST_SPREAD)
-        fitted.failures = failures(outcome, stack.y, point - half, point + half)
-        return fitted
 
-    def bounds(
-        self,
-        outputs: Outputs,
-        scalars: Coefficients,
-        coefficients: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
         point, log_nu, log_excess, log_b = (outputs[name][:, None, :] for name in KEPT)
-        tail = ((1 + np.asarray(levels)) / 2)[None, :, None]
-        if settings.interval == "epistemic":
+        tail = ((1 + np.asarray(fit.levels)) / 2)[None, :, None]
+        if fit.settings.interval == "epistemic":
             quantile, log_variance = ndtri(tail), log_b - log_nu - log_excess
         else:
             a = 1 + np.exp(log_excess)

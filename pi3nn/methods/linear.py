@@ -8,19 +8,26 @@ quantile with N - rank degrees of freedom. What a network can't beat by much was
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from omegaconf import MISSING
 from scipy.special import stdtrit
 from torch import Tensor
 
 from pi3nn.errors import UserError
-from pi3nn.methods.shared.contract import Coefficients, Fitted, Method, Outputs, Stack
+from pi3nn.methods.shared.contract import (
+    Bounds,
+    Coefficients,
+    FitAtLevels,
+    Fitted,
+    Method,
+    Outputs,
+    Stack,
+)
 
 
 @dataclass
@@ -65,16 +72,9 @@ class Linear(Method):
     def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> LinearFit:
         return LinearFit(state["weights"], state["covariance"], state["sigma"])
 
-    def bounds(
-        self,
-        outputs: Outputs,
-        scalars: Coefficients,
-        coefficients: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        tail = (1 + np.asarray(levels)) / 2
-        quantile = stdtrit(scalars["freedom"][:, None], tail[None, :])  # (M, K)
+    def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
+        tail = (1 + np.asarray(fit.levels)) / 2
+        quantile = stdtrit(fit.scalars["freedom"][:, None], tail[None, :])  # (M, K)
         half = quantile[:, :, None] * outputs["spread"][:, None, :]
         point = outputs["point"][:, None, :]
         return point - half, point + half

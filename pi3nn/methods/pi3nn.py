@@ -13,7 +13,7 @@ unless a key asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,17 +24,19 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from pi3nn.engine.losses import positive
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.nets import StackedMLP
+from pi3nn.engine.shape import Shape
 from pi3nn.methods.shared import deviations, roots
+from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
 from pi3nn.methods.shared.contract import (
+    Array,
+    Bounds,
     Coefficients,
+    FitAtLevels,
     Fitted,
     Method,
     Outputs,
     Stack,
-    require_not_negative,
-    require_one_of,
-    require_positive,
 )
 from pi3nn.methods.shared.deviations import Deviations
 from pi3nn.methods.shared.least_squares import LeastSquares
@@ -138,23 +140,14 @@ class PI3NN(Method):
         names = ("f", "u", "l", *(("u_start", "l_start") if settings.keep_start else ()))
         return PI3NNFit({name: net(name) for name in names}, settings.floor)
 
-    def calibrate(
-        self,
-        train: Outputs,
-        y: NDArray[np.float64],
-        scalars: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> Coefficients:
+    def calibrate(self, train: Outputs, y: Array, fit: FitAtLevels) -> Coefficients:
         """Step 4: `alpha` and `beta` of every level, such that of N training rows ceil(N (1 - gamma)
         / 2) lie beyond each bound; and `surplus`, how many more than that do (ties)."""
-        above = y - train["point"] - scalars["nu"][:, None]
-        counts = [roots.outside_count(y.shape[1], gamma, settings.count) for gamma in levels]
-        smallest = scalars["smallest_width"]
+        above = y - train["point"] - fit.scalars["nu"][:, None]
+        settings, smallest = fit.settings, fit.scalars["smallest_width"]
+        counts = [roots.outside_count(y.shape[1], gamma, settings.count) for gamma in fit.levels]
 
-        def scale(
-            residual: NDArray[np.float64], width: NDArray[np.float64]
-        ) -> tuple[NDArray[Any], NDArray[Any]]:
+        def scale(residual: Array, width: Array) -> tuple[NDArray[Any], NDArray[Any]]:
             if settings.roots == "bisection":
                 return deviations.bisected(residual, width, counts, smallest, settings)
             return roots.exact_scale(residual, width, counts, smallest, y)
@@ -164,18 +157,13 @@ class PI3NN(Method):
         surplus = n_above + n_below - 2 * np.asarray(counts)
         return {"alpha": alpha, "beta": beta, "surplus": surplus.astype(np.float64)}
 
-    def bounds(
-        self,
-        outputs: Outputs,
-        scalars: Coefficients,
-        coefficients: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
         """The interval: [f + nu - beta l, f + nu + alpha u]."""
-        centre = (outputs["point"] + scalars["nu"][:, None])[:, None, :]
-        u = roots.floored(outputs["u"], scalars["smallest_width"])[:, None, :]
-        lower = roots.floored(outputs["l"], scalars["smallest_width"])[:, None, :]
+        centre = (outputs["point"] + fit.scalars["nu"][:, None])[:, None, :]
+        u, lower = (
+            roots.floored(outputs[name], fit.scalars["smallest_width"])[:, None, :]
+            for name in ("u", "l")
+        )
         alpha, beta = coefficients["alpha"][:, :, None], coefficients["beta"][:, :, None]
         return centre - beta * lower, centre + alpha * u
 
@@ -198,7 +186,7 @@ class PI3NNFit(Fitted):
         return {f"{n}.{key}": v for n, net in self.nets.items() for key, v in net.state().items()}
 
 
-def _split(residual: NDArray[np.float64]) -> tuple[NDArray[Any], Side, Side]:
+def _split(residual: Array) -> tuple[NDArray[Any], Side, Side]:
     """`nu (M,)` for residuals ``y - f (M, N)``, and the rows above and below ``f + nu``; a row
     exactly on the line is above."""
     nu = roots.median_shift(residual)
@@ -206,7 +194,7 @@ def _split(residual: NDArray[np.float64]) -> tuple[NDArray[Any], Side, Side]:
     return nu, Side(above, above >= 0), Side(-above, above < 0)
 
 
-def _double(values: Tensor) -> NDArray[np.float64]:
+def _double(values: Tensor) -> Array:
     return values.double().cpu().numpy()
 
 

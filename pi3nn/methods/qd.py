@@ -10,6 +10,7 @@ sigmoid(s (y - L)). The level is part of the loss: another level is another trai
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -19,13 +20,9 @@ from torch import Tensor
 from pi3nn.engine.init import Init, LayerInit
 from pi3nn.engine.losses import Info, KnownLoss
 from pi3nn.engine.native import FusedLoss
-from pi3nn.methods.shared.contract import (
-    Stack,
-    require_not_negative,
-    require_one_of,
-    require_positive,
-)
-from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, failures, recipe
+from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
+from pi3nn.methods.shared.contract import Stack
+from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, recipe
 
 
 @dataclass
@@ -69,19 +66,14 @@ class QD(BoundsMethod):
         require_not_negative(settings, "sigma_in", "lambda_in")
 
     def fit(self, stack: Stack) -> NetFit:
-        settings, gamma = stack.common, stack.gamma
-        assert gamma is not None
-        net, outcome = self.trained(
+        assert stack.gamma is not None
+        return self.trained(
             stack,
             self._init(stack),
             recipe(stack, "decay", "decay_steps", batching="round"),
-            self.known_loss(gamma, settings.penalty),
+            self.known_loss(stack.gamma, stack.common.penalty),
             state={name: stack.tensor(name) for name in ("lambda_in", "soften")},
         )
-        fitted = self.Fit(net)
-        outputs = fitted.outputs(stack.x)
-        fitted.failures = failures(outcome, stack.y, outputs["lower"], outputs["upper"])
-        return fitted
 
     def loss(
         self, z: Tensor, y: Tensor, weights: Tensor, info: Info, gamma: float, penalty: str
@@ -99,7 +91,7 @@ class QD(BoundsMethod):
     def known_loss(self, gamma: float, penalty: str) -> KnownLoss:
         """`loss` at one level, for both engines."""
         return KnownLoss(
-            lambda z, y, weights, info: self.loss(z, y, weights, info, gamma, penalty),
+            partial(self.loss, gamma=gamma, penalty=penalty),
             FusedLoss(self.fused, (gamma, float(penalty == "sqrt_n")), ("lambda_in", "soften")),
         )
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
@@ -26,15 +25,9 @@ from pi3nn.engine.losses import Info, KnownLoss
 from pi3nn.engine.native import FusedLoss
 from pi3nn.engine.nets import StackedMLP, with_column
 from pi3nn.errors import UserError
-from pi3nn.methods.shared.contract import (
-    Coefficients,
-    Outputs,
-    Stack,
-    require_not_negative,
-    require_one_of,
-    require_share,
-)
-from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, failures, pair, recipe
+from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_share
+from pi3nn.methods.shared.contract import Bounds, Coefficients, FitAtLevels, Outputs, Stack
+from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, pair, recipe
 from pi3nn.methods.shared.quantiles import GRID, between, pinball
 
 
@@ -64,6 +57,9 @@ class SQRFit(NetFit):
             return {"point": (lower + upper) / 2, "lower": lower, "upper": upper}
         return {"point" if tau == 0.5 else f"q{tau}": self.at(x, tau) for tau in GRID}
 
+    def interval(self, x: Tensor) -> Sequence[Tensor]:
+        return self.at(x, 0.05), self.at(x, 0.95)
+
     def state(self) -> dict[str, Tensor]:
         return super().state() | {"gamma": self.gamma}
 
@@ -92,41 +88,31 @@ class SQR(NetMethod):
         passes = 2 if settings.quantiles == "pair" else 1
         return passes * super().step_rows(rows, settings)
 
-    def fit(self, stack: Stack) -> SQRFit:
+    def fitted(self, net: StackedMLP, stack: Stack) -> SQRFit:
+        return SQRFit(net, stack.x.new_full((stack.members,), stack.gamma or 0.0))
+
+    def fit(self, stack: Stack) -> NetFit:
         tail = None if stack.gamma is None else (1 - stack.gamma) / 2
         loss = known_loss(tail)
-        taus = stack.x.new_tensor(loss.fused.constants)
-        net, outcome = self.trained(
+        both = _as_input(stack.x.new_tensor(loss.fused.constants).view(1, -1, 1))
+        return self.trained(
             stack,
             Init(),
             recipe(stack, "weight_decay", "dropout"),
             loss,
-            last_input=drawn_quantiles
-            if tail is None
-            else lambda _: _as_input(taus.view(1, -1, 1)),
+            last_input=drawn_quantiles if tail is None else lambda _: both,
             uniforms=1 if tail is None else 0,
         )
-        fitted = SQRFit(net, stack.x.new_full((stack.members,), stack.gamma or 0.0))
-        lower, upper = (fitted.at(stack.x, tau) for tau in (0.05, 0.95))
-        fitted.failures = failures(outcome, stack.y, lower, upper)
-        return fitted
 
     def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> SQRFit:
         return SQRFit(StackedMLP.from_state(self.shape(inputs, settings), state), state["gamma"])
 
-    def bounds(
-        self,
-        outputs: Outputs,
-        scalars: Coefficients,
-        coefficients: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        if self.retrains(settings):
-            return pair(outputs, levels)
+    def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
+        if self.retrains(fit.settings):
+            return pair(outputs, fit.levels)
         named = {"q0.5": outputs["point"], **outputs}
         quantiles = np.stack([named[f"q{tau}"] for tau in GRID], axis=1)  # (M, G, N)
-        tails = (1 - np.asarray(levels)) / 2
+        tails = (1 - np.asarray(fit.levels)) / 2
         return between(quantiles, tails), between(quantiles, 1 - tails)
 
 

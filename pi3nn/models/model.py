@@ -19,8 +19,8 @@ from pi3nn.data.scaling import Scaler
 from pi3nn.errors import UserError
 from pi3nn.intervals import conformal
 from pi3nn.intervals.bounds import bounds, calibrated
+from pi3nn.methods.shared.contract import Array, FitAtLevels
 
-Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 
 FARTHEST = 1e6
@@ -166,16 +166,14 @@ class _LivePart:
     """The networks of a part, and its coefficients at some levels."""
 
     def __init__(self, model: Model, part: TrainedPart, levels: list[float]) -> None:
-        self._method, self._settings, self.levels = methods.get(model.kind), model.settings, levels
+        self._method, self.levels = methods.get(model.kind), levels
         state = {name: torch.from_numpy(values) for name, values in part.state.items()}
         self._fitted = self._method.load(state, model.settings, model.inputs)
-        self._scalars = {name: values.astype(np.float64) for name, values in part.scalars.items()}
+        self._fit = FitAtLevels(levels, _double(part.scalars), model.settings)
         if not levels:
             return
         sets = {name: _double(outputs) for name, outputs in part.sets.items()}
-        self._coefficients = calibrated(
-            self._method, sets, self._scalars, levels, self._settings, model.calibrate
-        )
+        self._coefficients = calibrated(self._method, sets, self._fit, model.calibrate)
         lower, upper = self._bounds(sets["train"])
         self._train_widths = upper - lower  # (T, K, N)
 
@@ -197,9 +195,7 @@ class _LivePart:
         return np.asarray(metrics.confidence_score(widths, self.mean_width(gamma)))
 
     def _bounds(self, outputs: Mapping[str, Array]) -> tuple[Array, Array]:
-        lower, upper, _ = bounds(
-            self._method, outputs, self._scalars, self._coefficients, self.levels, self._settings
-        )
+        lower, upper, _ = bounds(self._method, outputs, self._coefficients, self._fit)
         # A run counts bounds that crossed and leaves them so; who predicts wants an interval.
         return np.minimum(lower, upper), np.maximum(lower, upper)
 

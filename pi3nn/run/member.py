@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from pi3nn import config, data, methods
 from pi3nn.data.base import Dataset, Split
 from pi3nn.engine.native import engine_for
-from pi3nn.engine.nets import Shape
+from pi3nn.engine.shape import Shape
 from pi3nn.errors import UserError
 from pi3nn.intervals import conformal
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pi3nn.engine.nets import Shape
+from pi3nn.engine.shape import Shape
 
 INPUTS, GAMMA, RATE = 13, 0.95, 1e-3
 ROWS, HIDDEN = (64, 100, 455, 7372, 41157), (50, 100, 200)

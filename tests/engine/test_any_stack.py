@@ -11,10 +11,11 @@ from torch import Tensor
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.loop import Outcome
 from pi3nn.engine.losses import Info
-from pi3nn.engine.nets import Shape
 from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.shape import Shape
+from pi3nn.engine.streams import generators
 from pi3nn.engine.training import train
-from tests.support.networks import batch_generators, mse, rows_for, started, wavy
+from tests.support.networks import mse, rows_for, started, wavy
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
@@ -37,7 +38,7 @@ def trained(
         replace(rows, x=rows.x[..., uniforms:]),
         wavy,
         recipe,
-        batch_generators(members),
+        generators(members, "batches"),
         last_input=drawn if uniforms else None,
         uniforms=uniforms,
     )
@@ -95,11 +96,11 @@ def test_large_matrix_products_do_not_depend_on_the_stack_either(shape: Shape) -
     rows = rows_for(seeds, 455, shape.inputs, torch.float32)
     recipe = Recipe(learning_rate=0.01, steps=4)
     whole = started(shape, seeds, torch.float32)
-    train(whole, rows, wavy, recipe, batch_generators(seeds))
+    train(whole, rows, wavy, recipe, generators(seeds, "batches"))
     for members in ([4], [19, 0], [3, 5, 7, 11, 13, 17]):
         net = started(shape, members, torch.float32)
         chosen = TrainingRows(rows.x[members], rows.y[members])
-        train(net, chosen, wavy, recipe, batch_generators(members))
+        train(net, chosen, wavy, recipe, generators(members, "batches"))
         assert torch.equal(net.flat, whole.flat[members])
 
 
@@ -115,10 +116,10 @@ def test_more_threads_change_nothing() -> None:
 def test_the_same_call_gives_the_same_numbers_and_the_next_one_new_batches() -> None:
     shape, dtype = Shape(3, 5), torch.float32
     rows, recipe = rows_for([1, 2], 40, 3, dtype), Recipe(learning_rate=0.01, epochs=2, batch=8)
-    sources = batch_generators([1, 2])
+    sources = generators([1, 2], "batches")
     nets = [started(shape, [1, 2], dtype) for _ in range(3)]
     train(nets[0], rows, mse, recipe, sources)
     train(nets[1], rows, mse, recipe, sources)
-    train(nets[2], rows, mse, recipe, batch_generators([1, 2]))
+    train(nets[2], rows, mse, recipe, generators([1, 2], "batches"))
     assert torch.equal(nets[0].flat, nets[2].flat)
     assert not torch.equal(nets[0].flat, nets[1].flat)

@@ -12,8 +12,8 @@ from pi3nn.engine.batches import (
     batch_indices,
     batches_per_epoch,
 )
-from pi3nn.engine.nets import padded
-from pi3nn.engine.streams import generator
+from pi3nn.engine.shape import padded
+from pi3nn.engine.streams import generator, generators
 
 FILLER = 999
 
@@ -95,11 +95,6 @@ def test_draws_pick_every_pair_equally_often() -> None:
     assert ((counts - 2000).abs() < 5 * 1800**0.5).all()
 
 
-def test_unknown_rules_are_refused() -> None:
-    with pytest.raises(ValueError, match="batching"):
-        next(batch_indices(generator(0, "b"), torch.arange(3), 2, "bag", 3))  # type: ignore[arg-type]
-
-
 def rows_of(counts: list[int], n: int) -> TrainingRows:
     """Rows 1 to n of each member, of which the first `counts` have weight 1, the others 0."""
     x = torch.arange(1.0, n + 1).expand(len(counts), n).unsqueeze(2)
@@ -123,7 +118,7 @@ def test_mini_batches_gather_own_rows_of_nonzero_weight_only() -> None:
     rows = rows_of([50, 20], n)
     assert rows.weights is not None
     rows.weights[0, ::2] = 0
-    feed = MiniBatches(rows, [0, 1], 7, "epoch", [generator(m, "b") for m in range(2)])
+    feed = MiniBatches(rows, [0, 1], 7, "epoch", generators(range(2), "b"))
     assert feed.steps_per_epoch == [4, 3]
     seen: list[list[Tensor]] = [[], []]
     for step in range(12):
@@ -148,6 +143,4 @@ def test_rows_that_do_not_fit_together_are_refused() -> None:
     with pytest.raises(ValueError, match="no rows"):
         TrainingRows(x[:, :0], y[:, :0])
     with pytest.raises(ValueError, match="no row of weight"):
-        MiniBatches(
-            TrainingRows(x, y, 0 * y), [0, 1], 2, "epoch", [generator(m, "b") for m in range(2)]
-        )
+        MiniBatches(TrainingRows(x, y, 0 * y), [0, 1], 2, "epoch", generators(range(2), "b"))

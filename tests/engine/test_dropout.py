@@ -6,8 +6,8 @@ from torch import Tensor
 
 from pi3nn.engine.dropout import Dropout
 from pi3nn.engine.native import Kernel, kernel_for
-from pi3nn.engine.nets import Shape
-from pi3nn.engine.streams import generator
+from pi3nn.engine.shape import Shape
+from pi3nn.engine.streams import generators
 
 SHAPE = (1, 63, 51)  # odd, so that the last word decides on one place only
 
@@ -18,7 +18,7 @@ def dropout(
     dtype: torch.dtype = torch.float64,
     kernel: Kernel | None = None,
 ) -> Dropout:
-    sources = [generator(seed, "dropout") for seed in seeds]
+    sources = generators(seeds, "dropout")
     return Dropout(rates, SHAPE, sources, torch.empty(0, dtype=dtype), kernel)
 
 

@@ -5,8 +5,9 @@ import torch
 from torch import nn
 
 from pi3nn.engine.init import Init, LayerInit, initialise
-from pi3nn.engine.nets import Shape, StackedMLP
-from pi3nn.engine.streams import generator
+from pi3nn.engine.nets import StackedMLP
+from pi3nn.engine.shape import Shape
+from pi3nn.engine.streams import generator, generators
 from tests.support.networks import SHAPES, plain_network
 
 
@@ -28,7 +29,7 @@ def test_glorot_and_normal_have_their_moments_and_biases() -> None:
     net = StackedMLP(Shape(100, 200, outputs=50), 2, torch.float64)
     normal = LayerInit("normal", mean=0.1, std=torch.tensor([0.1, 0.4]), bias=0.5)
     init = Init(LayerInit("glorot"), {"hidden0": normal}, output_bias=torch.arange(50.0))
-    initialise(net, init, [generator(m, "init") for m in range(2)])
+    initialise(net, init, generators(range(2), "init"))
     state = net.state()
     hidden, out = state["hidden0.weight"], state["out.weight"]
     torch.testing.assert_close(
@@ -46,21 +47,21 @@ def test_glorot_and_normal_have_their_moments_and_biases() -> None:
 def test_output_biases_may_differ_between_members() -> None:
     net = StackedMLP(Shape(2, 3, outputs=2), 2)
     bias = torch.tensor([[3.0, -3.0], [1.0, 2.0]])
-    initialise(net, Init(output_bias=bias), [generator(m, "init") for m in range(2)])
+    initialise(net, Init(output_bias=bias), generators(range(2), "init"))
     assert torch.equal(net.state()["out.bias"], bias)
 
 
 def test_a_member_starts_the_same_in_any_stack() -> None:
     shape = Shape(3, 5)
     three, one = StackedMLP(shape, 3), StackedMLP(shape, 1)
-    initialise(three, Init(), [generator(s, "init/f") for s in (4, 5, 6)])
+    initialise(three, Init(), generators((4, 5, 6), "init/f"))
     initialise(one, Init(), [generator(6, "init/f")])
     assert torch.equal(three.flat[2], one.flat[0])
 
 
 def test_unknown_layers_and_schemes_and_missing_generators_are_refused() -> None:
     net = StackedMLP(Shape(3, 5), 2)
-    pair = [generator(s, "init") for s in range(2)]
+    pair = generators(range(2), "init")
     with pytest.raises(ValueError, match="front"):
         initialise(net, Init(layers={"front": LayerInit()}), pair)
     with pytest.raises(ValueError, match="1 generators for 2"):

@@ -10,10 +10,12 @@ from torch import Tensor
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.loop import Outcome
 from pi3nn.engine.losses import Info
-from pi3nn.engine.nets import Shape, StackedMLP, padded
+from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.shape import Shape, padded
+from pi3nn.engine.streams import generators
 from pi3nn.engine.training import train
-from tests.support.networks import batch_generators, mse, no_info, rows_for, started
+from tests.support.networks import mse, no_info, rows_for, started
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
@@ -39,7 +41,7 @@ def follow(losses: list[list[float]], **settings: Any) -> tuple[Tensor, Outcome]
     )
     state = {"member": torch.arange(members)}
     outcome = train(
-        net, rows, scripted(losses), recipe, batch_generators(range(members)), state=state
+        net, rows, scripted(losses), recipe, generators(range(members), "batches"), state=state
     )
     return -net.state()["out.bias"][:, 0], outcome
 
@@ -70,7 +72,7 @@ def test_the_watched_loss_includes_penalties_but_not_weight_decay() -> None:
     rows = rows_for([1, 2], 10, 2, torch.float64)
     plain = mse(net(rows.x), rows.y, torch.ones_like(rows.y), no_info()).detach()
     recipe = Recipe(learning_rate=0.1, steps=1, l1=0.5, l2=0.25, weight_decay=1.0)
-    outcome = train(net, rows, mse, recipe, batch_generators([1, 2]))
+    outcome = train(net, rows, mse, recipe, generators([1, 2], "batches"))
     torch.testing.assert_close(outcome.loss, plain + expected)
 
 
@@ -117,7 +119,7 @@ def _two(loss: Any, offset: Tensor, rate: Tensor) -> tuple[Outcome, list[float]]
     net = StackedMLP(Shape(1, 1), 2)
     rows = TrainingRows(torch.zeros(2, 4, 1), torch.zeros(2, 4))
     recipe = Recipe(learning_rate=rate, optimiser="sgd", steps=4)
-    sources = batch_generators([1, 2])
+    sources = generators([1, 2], "batches")
     outcome = train(net, rows, loss, recipe, sources, state={"offset": offset})
     return outcome, net.state()["out.bias"].flatten().tolist()
 
@@ -138,7 +140,7 @@ def test_epochs_are_as_long_as_a_members_rows_ask_for() -> None:
     recipe = Recipe(learning_rate=1.0, optimiser="sgd", epochs=3, batch=10)
     state = {"member": torch.arange(2)}
     flat_loss = scripted([[1.0] * 15] * 2)
-    train(net, rows, flat_loss, recipe, batch_generators([1, 2]), state=state)
+    train(net, rows, flat_loss, recipe, generators([1, 2], "batches"), state=state)
     assert net.state()["out.bias"].flatten().tolist() == [-15, -9]
 
 
@@ -155,7 +157,9 @@ def test_state_is_kept_from_step_to_step_by_those_who_stay() -> None:
     rows = rows_for([1, 2, 3], 25, 2, torch.float32)
     start = torch.tensor([0.0, 990.0, 100.0])
     recipe = Recipe(learning_rate=0.01, epochs=1, batch=10)
-    outcome = train(net, rows, loss, recipe, batch_generators([1, 2, 3]), state={"seen": start})
+    outcome = train(
+        net, rows, loss, recipe, generators([1, 2, 3], "batches"), state={"seen": start}
+    )
     assert outcome.diverged == [-1, 1, -1]
     assert counts == [[10, 1000, 110], [20, 1010, 120], [25, 125]]
     assert start.tolist() == [0, 990, 100]
@@ -171,7 +175,7 @@ def test_uniform_numbers_are_fresh_at_every_step_and_per_row() -> None:
 
     net, rows = started(Shape(2, 3), [1, 2], torch.float64), rows_for([1, 2], 40, 2, torch.float64)
     recipe = Recipe(learning_rate=0.01, steps=5)
-    train(net, rows, loss, recipe, batch_generators([1, 2]), uniforms=2)
+    train(net, rows, loss, recipe, generators([1, 2], "batches"), uniforms=2)
     drawn = torch.stack(seen)
     assert drawn.shape == (5, 2, padded(40), 2)
     assert drawn.unique().numel() == drawn.numel()
@@ -185,7 +189,14 @@ def test_progress_grows_to_one() -> None:
         rows_for([1, 2], 999, 2, torch.float32),
     )
     recipe = Recipe(learning_rate=0.01, steps=600)
-    train(net, rows, mse, recipe, batch_generators([1, 2]), on_progress=lambda *c: calls.append(c))
+    train(
+        net,
+        rows,
+        mse,
+        recipe,
+        generators([1, 2], "batches"),
+        on_progress=lambda *c: calls.append(c),
+    )
     shares = [share for share, _ in calls]
     assert shares == sorted(shares)
     assert shares[-1] == 1

@@ -4,27 +4,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pi3nn.engine.init import Init, initialise
-from pi3nn.engine.nets import ROW_BLOCK, Shape, StackedMLP, pad_rows, padded
+from pi3nn.engine.nets import StackedMLP, pad_rows
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generator
 from tests.support.arrays import assert_near
-from tests.support.networks import SHAPES, plain_network
+from tests.support.networks import SHAPES, plain_network, started
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
 
-def started(shape: Shape, members: int, dtype: torch.dtype = torch.float32) -> StackedMLP:
-    net = StackedMLP(shape, members, dtype)
-    initialise(net, Init(), [generator(m, "init") for m in range(members)])
-    return net
-
-
 def rows(members: int, count: int, inputs: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(members, count, inputs, dtype=dtype, generator=generator(members, "x"))
-
-
-def test_padding_is_to_whole_blocks() -> None:
-    assert [padded(n) for n in (1, 31, 32, 33, 455)] == [32, 32, 32, 64, 480]
 
 
 def test_padded_rows_are_zero_and_surplus_rows_are_cut() -> None:
@@ -33,28 +23,9 @@ def test_padded_rows_are_zero_and_surplus_rows_are_cut() -> None:
     assert pad_rows(values, 2).shape == (2, 2, 2)
 
 
-def test_layers_come_in_order_of_application() -> None:
-    shape = Shape(3, 8, layers=2, outputs=2, front=True)
-    assert shape.sizes == {"front": (3, 3), "hidden0": (3, 8), "hidden1": (8, 8), "out": (8, 2)}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_slices_cover_every_parameter_once(shape: Shape) -> None:
-    taken = sorted(i for part in shape.slices.values() for i in range(part.start, part.stop))
-    assert taken == list(range(sum(p.numel() for p in plain_network(shape).parameters())))
-    assert shape.columns % ROW_BLOCK == 0
-    assert 0 <= shape.columns - len(taken) < ROW_BLOCK
-
-
-@pytest.mark.parametrize("bad", [{"hidden": 0}, {"layers": 0}, {"activation": "gelu"}])
-def test_senseless_shapes_are_refused(bad: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"at least 1|relu or tanh"):
-        Shape(**{"inputs": 2, "hidden": 3} | bad)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_forward_is_that_of_separate_networks(shape: Shape) -> None:
-    net = started(shape, 3, torch.float64)
+    net = started(shape, range(3), torch.float64)
     x = rows(3, 32, shape.inputs, torch.float64)
     for member in range(3):
         reference = plain_network(shape, torch.float64)
@@ -67,7 +38,7 @@ def test_forward_is_that_of_separate_networks(shape: Shape) -> None:
 
 def test_masks_multiply_hidden_activations() -> None:
     shape = Shape(2, 4, layers=2)
-    net = started(shape, 2)
+    net = started(shape, range(2))
     x = rows(2, 32, 2)
     masks = [torch.ones(2, 32, 4), torch.zeros(2, 32, 4)]
     expected = net.parameters["out.bias"].expand(2, 32, 1)
@@ -75,7 +46,7 @@ def test_masks_multiply_hidden_activations() -> None:
 
 
 def test_gradient_fills_the_buffer_with_each_members_own_gradient() -> None:
-    net = started(Shape(3, 5, outputs=2), 2, torch.float64)
+    net = started(Shape(3, 5, outputs=2), range(2), torch.float64)
     x = rows(2, 32, 3, torch.float64)
     net.gradient(x, lambda z: z.square().sum(dim=(1, 2)))
     plain = StackedMLP.from_state(net.shape, net.state(), engine="torch")
@@ -87,7 +58,7 @@ def test_gradient_fills_the_buffer_with_each_members_own_gradient() -> None:
 
 
 def test_state_survives_a_round_trip_and_is_a_copy() -> None:
-    net = started(Shape(3, 5, layers=2, outputs=2, front=True), 3)
+    net = started(Shape(3, 5, layers=2, outputs=2, front=True), range(3))
     again = StackedMLP.from_state(net.shape, net.state())
     assert torch.equal(again.flat, net.flat)
     net.state()["out.bias"].fill_(9)
@@ -95,7 +66,7 @@ def test_state_survives_a_round_trip_and_is_a_copy() -> None:
 
 
 def test_selected_members_are_copies() -> None:
-    net = started(Shape(3, 5), 4)
+    net = started(Shape(3, 5), range(4))
     part = net.select([2, 0, 2])
     assert torch.equal(part.flat, net.flat[[2, 0, 2]])
     part.flat.zero_()
@@ -109,7 +80,7 @@ def test_selected_members_are_copies() -> None:
 def test_predictions_do_not_depend_on_the_stack(
     shape: Shape, dtype: torch.dtype, count: int
 ) -> None:
-    net, x = started(shape, 7, dtype), rows(7, count, shape.inputs, dtype)
+    net, x = started(shape, range(7), dtype), rows(7, count, shape.inputs, dtype)
     whole = net.predict(x, head=torch.sigmoid)
     assert whole.shape == (7, count, shape.outputs)
     for members in ([0], [6], [3, 1], [5, 2, 4]):
@@ -117,6 +88,6 @@ def test_predictions_do_not_depend_on_the_stack(
 
 
 def test_predict_agrees_with_forward_and_keeps_no_graph() -> None:
-    net, x = started(Shape(3, 5), 2), rows(2, 64, 3)
+    net, x = started(Shape(3, 5), range(2)), rows(2, 64, 3)
     assert torch.equal(net.predict(x), net(x))
     assert not net.predict(x).requires_grad

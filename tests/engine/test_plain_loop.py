@@ -11,13 +11,14 @@ from torch import Tensor, nn
 
 from pi3nn.engine.batches import TrainingRows, batch_indices
 from pi3nn.engine.dropout import Dropout
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.optim import Penalties, make_optimiser
 from pi3nn.engine.recipe import Recipe
-from pi3nn.engine.streams import generator
+from pi3nn.engine.shape import Shape
+from pi3nn.engine.streams import generator, generators
 from pi3nn.engine.training import train
 from tests.support.arrays import assert_near
-from tests.support.networks import batch_generators, mse, no_info, rows_for, started
+from tests.support.networks import mse, no_info, rows_for, started
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
@@ -117,7 +118,7 @@ def test_loss_and_gradient_of_a_step_agree_with_a_plain_loop_at_50_states(
         penalties = Penalties(replace(recipe, weight_decay=0.0), net, range(3))
         with torch.no_grad():
             penalties.apply(net.flat, net.grad, loss)
-        outcome = train(net, rows, mse, recipe, batch_generators(seeds))
+        outcome = train(net, rows, mse, recipe, generators(seeds, "batches"))
 
         used = shape.slices["out.bias"].stop
         for m in range(3):
@@ -178,7 +179,7 @@ def test_200_steps_agree_with_a_plain_loop_in_float64(
     net, rows = started(shape, seeds, torch.float64), rows_for(seeds, 50, 4, torch.float64)
     plain = [Plain(net, m, settings) for m in range(3)]
     recipe = Recipe(steps=200, batch=batch, **settings)
-    outcome = train(net, rows, mse, recipe, batch_generators(seeds))
+    outcome = train(net, rows, mse, recipe, generators(seeds, "batches"))
     for m, seed in enumerate(seeds):
         loss = math.nan
         for chosen in _batches(seed, 50, batch, 200):
@@ -213,13 +214,15 @@ def test_row_weights_train_like_the_rows_themselves() -> None:
     weighted, listed = started(shape, [1, 2], torch.float64), started(shape, [1, 2], torch.float64)
     order = [*range(10, 40), *range(10, 15)]
     recipe = Recipe(learning_rate=0.01, steps=30)
-    train(weighted, TrainingRows(rows.x, rows.y, weights), mse, recipe, batch_generators([1, 2]))
+    train(
+        weighted, TrainingRows(rows.x, rows.y, weights), mse, recipe, generators([1, 2], "batches")
+    )
     train(
         listed,
         TrainingRows(rows.x[:, order], rows.y[:, order]),
         mse,
         recipe,
-        batch_generators([1, 2]),
+        generators([1, 2], "batches"),
     )
     assert_near(weighted.flat, listed.flat, 1e-9)
 
@@ -230,7 +233,7 @@ def test_dropout_uses_the_members_masks_on_hidden_activations() -> None:
     net, rows = started(shape, [seed, 5], torch.float64), rows_for([seed, 5], 32, 3, torch.float64)
     reference = net.select([0, 1])
     recipe = Recipe(learning_rate=0.1, steps=1, optimiser="sgd", dropout=0.4)
-    outcome = train(net, rows, mse, recipe, batch_generators([seed, 5]))
+    outcome = train(net, rows, mse, recipe, generators([seed, 5], "batches"))
     root = int(torch.randint(2**63 - 1, (1,), generator=generator(seed, "batches")))
     mask = Dropout([0.4], (2, 32, 6), [generator(root, "dropout")], net.flat).next()[0]
     masks = mask.unsqueeze(0).expand(2, -1, -1, -1).unbind(1)

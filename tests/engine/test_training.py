@@ -5,15 +5,16 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pi3nn.engine.nets import Shape
 from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.shape import Shape
+from pi3nn.engine.streams import generators
 from pi3nn.engine.training import stack_width, train
-from tests.support.networks import batch_generators, mse, rows_for, started
+from tests.support.networks import mse, rows_for, started
 
 
 def test_what_does_not_fit_the_stack_is_refused() -> None:
     net, rows = started(Shape(2, 3), [1, 2], torch.float32), rows_for([1, 2], 9, 2, torch.float32)
-    recipe, sources = Recipe(learning_rate=0.1, steps=1), batch_generators([1, 2])
+    recipe, sources = Recipe(learning_rate=0.1, steps=1), generators([1, 2], "batches")
     with pytest.raises(ValueError, match="1 generators"):
         train(net, rows, mse, recipe, sources[:1])
     with pytest.raises(ValueError, match="3 row sets"):

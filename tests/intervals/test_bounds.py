@@ -17,6 +17,7 @@ from pi3nn import config, methods, paths
 from pi3nn.errors import UserError
 from pi3nn.intervals import bounds as interval_bounds
 from pi3nn.intervals import conformal
+from pi3nn.methods.shared.contract import FitAtLevels
 from pi3nn.run.member import members
 from pi3nn.run.prepare import prepare
 from pi3nn.store import Store
@@ -114,7 +115,10 @@ def test_an_infinite_offset_gives_infinite_bounds_and_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         lower, upper, _ = interval_bounds.bounds(
-            methods.get("qd"), outputs, {}, {"offset": np.full((1, 1), np.inf)}, [0.99], None
+            methods.get("qd"),
+            outputs,
+            {"offset": np.full((1, 1), np.inf)},
+            FitAtLevels([0.99], {}, None),
         )
     assert bool((lower == -np.inf).all())
     assert bool((upper == np.inf).all())

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pi3nn import methods
-from pi3nn.methods.shared.contract import Fitted, Stack
+from pi3nn.methods.shared.contract import FitAtLevels, Fitted, Stack
 from tests.support.methods import every_method, every_trained_method, gamma, stack, tiny
 
 pytestmark = pytest.mark.contract
@@ -41,8 +41,8 @@ def bounds(fitted: Fitted, members: Stack, x: Tensor) -> tuple[np.ndarray, np.nd
         for rows in (members.x, x)
     )
     y = members.y.double().numpy()
-    coefficients = method.calibrate(train, y, scalars, levels(chosen), chosen)
-    return method.bounds(outputs, scalars, coefficients, levels(chosen), chosen)
+    at_levels = FitAtLevels(levels(chosen), scalars, chosen)
+    return method.bounds(outputs, method.calibrate(train, y, at_levels), at_levels)
 
 
 def assert_same(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:

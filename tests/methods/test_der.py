@@ -11,6 +11,7 @@ from scipy.special import gammaln
 from scipy.stats import norm, t
 
 from pi3nn.methods import der
+from pi3nn.methods.shared.contract import FitAtLevels
 from tests.support.methods import Array, assert_finite, assert_gradient, info, settings, stack
 
 N = 12
@@ -106,7 +107,9 @@ def _said(nu: float, a: float, b: float) -> dict[str, Array]:
 
 
 def test_interval_is_the_normal_quantile_times_the_epistemic_deviation() -> None:
-    lower, upper = der.METHOD.bounds(_said(2.0, 3.0, 5.0), {}, {}, [0.95, 0.5], settings("der"))
+    lower, upper = der.METHOD.bounds(
+        _said(2.0, 3.0, 5.0), {}, FitAtLevels([0.95, 0.5], {}, settings("der"))
+    )
     spread = math.sqrt(5.0 / (2.0 * (3.0 - 1)))
     for k, gamma in enumerate((0.95, 0.5)):
         half = norm.ppf((1 + gamma) / 2) * spread
@@ -115,14 +118,16 @@ def test_interval_is_the_normal_quantile_times_the_epistemic_deviation() -> None
 
 
 def test_epistemic_deviation_is_cut_off_at_a_thousand() -> None:
-    lower, upper = der.METHOD.bounds(_said(1e-9, 1 + 1e-9, 1.0), {}, {}, [0.95], settings("der"))
+    lower, upper = der.METHOD.bounds(
+        _said(1e-9, 1 + 1e-9, 1.0), {}, FitAtLevels([0.95], {}, settings("der"))
+    )
     assert (upper - lower)[0, 0, 0] == pytest.approx(3920, rel=1e-4)
 
 
 def test_student_t_interval_is_that_of_the_predictive_distribution() -> None:
     nu, a, b = 2.0, 3.0, 5.0
     chosen = settings("der", interval="student_t")
-    lower, upper = der.METHOD.bounds(_said(nu, a, b), {}, {}, [0.9, 0.99], chosen)
+    lower, upper = der.METHOD.bounds(_said(nu, a, b), {}, FitAtLevels([0.9, 0.99], {}, chosen))
     predictive = t(df=2 * a, loc=0.5, scale=math.sqrt(b * (1 + nu) / (nu * a)))
     for k, gamma in enumerate((0.9, 0.99)):
         assert (lower[0, k, 0], upper[0, k, 0]) == pytest.approx(predictive.interval(gamma))
@@ -139,7 +144,7 @@ def test_student_t_intervals_of_a_fit_cover_noisy_data() -> None:
     )
     fitted = der.METHOD.fit(members)
     outputs = {name: values.double().numpy() for name, values in fitted.outputs(members.x).items()}
-    lower, upper = der.METHOD.bounds(outputs, {}, {}, [0.9], members.common)
+    lower, upper = der.METHOD.bounds(outputs, {}, FitAtLevels([0.9], {}, members.common))
     y = members.y.numpy()
     inside = ((lower[:, 0] <= y) & (y <= upper[:, 0])).mean(axis=1)
     assert ((inside > 0.8) & (inside < 0.99)).all(), inside

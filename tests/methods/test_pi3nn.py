@@ -17,9 +17,9 @@ from pi3nn import data, methods, metrics, paths
 from pi3nn.data.scaling import Scaler
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.nets import StackedMLP
-from pi3nn.engine.streams import generator
+from pi3nn.engine.streams import generators
 from pi3nn.engine.threads import use_one_thread
-from pi3nn.methods.shared.contract import Stack
+from pi3nn.methods.shared.contract import FitAtLevels, Stack
 from pi3nn.methods.shared.least_squares import LeastSquares
 
 METHOD = methods.get("pi3nn")
@@ -52,8 +52,9 @@ class Trained:
         return {k: v.double().numpy() for k, v in self.fit.outputs(self.tensor(x)).items()}
 
     def bounds(self, x: Array, levels: Sequence[float]) -> tuple[Array, Array]:
-        scales = METHOD.calibrate(self.train, self.y, self.scalars, levels, self.settings)
-        return METHOD.bounds(self.outputs(x), self.scalars, scales, levels, self.settings)
+        at_levels = FitAtLevels(levels, self.scalars, self.settings)
+        scales = METHOD.calibrate(self.train, self.y, at_levels)
+        return METHOD.bounds(self.outputs(x), scales, at_levels)
 
 
 def yacht() -> tuple[Array, Array, Array, Array]:
@@ -129,7 +130,7 @@ def test_ood_bias_is_exactly_c_times_the_mean_output_over_all_training_rows(c: f
     fitted = Trained(x, y, seeds, hidden=10, c=c, **STILL)
     for name in ("u", "l"):
         before = StackedMLP(METHOD.shape(x.shape[1], fitted.settings), len(seeds))
-        initialise(before, Init(), [generator(seed, f"init/pretrain/{name}") for seed in seeds])
+        initialise(before, Init(), generators(seeds, f"init/pretrain/{name}"))
         outputs = before.predict(fitted.tensor(x))[..., 0].double().numpy()
         expected = c * np.abs(outputs).mean(axis=1)
         biases = fitted.fit.state()[f"{name}.out.bias"][:, 0].double().numpy()
@@ -156,7 +157,7 @@ def test_ood_bias_is_that_of_a_network_trained_before_which_is_then_forgotten(
         biases = state[f"{name}_start.out.bias"][:, 0].double().numpy()
         np.testing.assert_allclose(biases, 10 * np.abs(outputs).mean(axis=1), rtol=1e-6)
         fresh = StackedMLP(METHOD.shape(x.shape[1], fitted.settings), 2)
-        initialise(fresh, Init(), [generator(seed, f"init/{name}") for seed in (1, 2)])
+        initialise(fresh, Init(), generators((1, 2), f"init/{name}"))
         kernels = state[f"{name}_start.hidden0.weight"]
         assert torch.equal(kernels, fresh.state()["hidden0.weight"])
 

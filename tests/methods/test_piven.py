@@ -7,8 +7,16 @@ import pytest
 import torch
 
 from pi3nn.methods import piven
-from tests.support.methods import assert_finite, assert_gradient, info, settings, stack
-from tests.support.quality_driven import EXTREMES, GAMMA, N, by_hand, constants, draw
+from tests.support.methods import assert_finite, info, settings, stack
+from tests.support.quality_driven import (
+    EXTREMES,
+    GAMMA,
+    N,
+    assert_gradient_of_loss,
+    by_hand,
+    constants,
+    draw,
+)
 
 
 @pytest.mark.parametrize("case", range(24))
@@ -32,16 +40,7 @@ def test_loss_is_that_of_qd_and_the_mean_square_error_of_the_point(case: int) ->
 
 @pytest.mark.parametrize("case", range(20))
 def test_gradient_is_that_of_finite_differences(case: int) -> None:
-    z, y = draw(case, outputs=3)
-    target = torch.from_numpy(y)
-    about = info(target, **constants(soften=8.0))
-    about.state["soften"][1] = 3.0
-    assert_gradient(
-        lambda t: piven.METHOD.loss(
-            t, target, torch.ones(2, N, dtype=torch.float64), about, GAMMA, "sqrt_n"
-        ),
-        torch.from_numpy(z),
-    )
+    assert_gradient_of_loss(piven.METHOD, case)
 
 
 @pytest.mark.parametrize("v", [-1e4, 0.0, 1e4])

@@ -7,13 +7,22 @@ import pytest
 import torch
 
 from pi3nn.engine.init import initialise
-from pi3nn.engine.nets import Shape, StackedMLP
-from pi3nn.engine.streams import generator
+from pi3nn.engine.nets import StackedMLP
+from pi3nn.engine.shape import Shape
+from pi3nn.engine.streams import generators
 from pi3nn.errors import UserError
 from pi3nn.methods import qd
 from pi3nn.methods.shared.contract import Stack
-from tests.support.methods import assert_finite, assert_gradient, info, settings, stack
-from tests.support.quality_driven import EXTREMES, GAMMA, N, by_hand, constants, draw
+from tests.support.methods import assert_finite, info, settings, stack
+from tests.support.quality_driven import (
+    EXTREMES,
+    GAMMA,
+    N,
+    assert_gradient_of_loss,
+    by_hand,
+    constants,
+    draw,
+)
 
 
 @pytest.mark.parametrize("penalty", ["sqrt_n", "qd_paper"])
@@ -38,17 +47,7 @@ def test_loss_is_the_formula_written_as_a_loop_over_rows(case: int, penalty: str
 
 @pytest.mark.parametrize("case", range(20))
 def test_gradient_is_that_of_finite_differences(case: int) -> None:
-    z, y = draw(case)
-    target = torch.from_numpy(y)
-    # Less steep than the paper's 160, so that a difference of 1e-6 sees a straight line.
-    about = info(target, **constants(soften=8.0))
-    about.state["soften"][1] = 3.0
-    assert_gradient(
-        lambda t: qd.METHOD.loss(
-            t, target, torch.ones(2, N, dtype=torch.float64), about, GAMMA, "sqrt_n"
-        ),
-        torch.from_numpy(z),
-    )
+    assert_gradient_of_loss(qd.METHOD, case)
 
 
 @pytest.mark.parametrize("soften", [160.0, 1e30])
@@ -96,7 +95,7 @@ def test_the_penalty_of_the_qd_paper_is_two_hundred_times_as_strong_at_batch_100
 
 def _initial(stack_: Stack) -> dict[str, torch.Tensor]:
     net = StackedMLP(Shape(4, stack_.common.hidden, outputs=2), stack_.members)
-    initialise(net, qd.METHOD._init(stack_), [generator(s, "init") for s in stack_.seeds])
+    initialise(net, qd.METHOD._init(stack_), generators(stack_.seeds, "init"))
     return net.state()
 
 

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from pi3nn.engine.losses import Info
 from pi3nn.errors import UserError
 from pi3nn.methods import sqr
-from pi3nn.methods.shared.contract import Stack
+from pi3nn.methods.shared.contract import FitAtLevels, Stack
 from tests.support.methods import Array, assert_finite, assert_gradient, info, settings, stack
 
 N = 12
@@ -102,7 +102,7 @@ def test_one_fit_gives_the_quantiles_of_normal_noise_at_every_level() -> None:
     fitted = sqr.METHOD.fit(members)
     outputs = {name: values.double().numpy() for name, values in fitted.outputs(members.x).items()}
     levels = [0.5, 0.8]
-    lower, upper = sqr.METHOD.bounds(outputs, {}, {}, levels, members.common)
+    lower, upper = sqr.METHOD.bounds(outputs, {}, FitAtLevels(levels, {}, members.common))
     for k, gamma in enumerate(levels):
         assert np.median(upper[:, k]) == pytest.approx(norm.ppf((1 + gamma) / 2), abs=0.2)
         assert np.median(lower[:, k]) == pytest.approx(norm.ppf((1 - gamma) / 2), abs=0.2)
@@ -112,7 +112,7 @@ def test_the_pair_learns_the_two_quantiles_of_its_level() -> None:
     members = _noise(2, 0.8, quantiles="pair", **SHORT)
     fitted = sqr.METHOD.fit(members)
     outputs = {name: values.double().numpy() for name, values in fitted.outputs(members.x).items()}
-    lower, upper = sqr.METHOD.bounds(outputs, {}, {}, [0.8], members.common)
+    lower, upper = sqr.METHOD.bounds(outputs, {}, FitAtLevels([0.8], {}, members.common))
     assert np.median(upper) == pytest.approx(norm.ppf(0.9), abs=0.2)
     assert np.median(lower) == pytest.approx(norm.ppf(0.1), abs=0.2)
 
@@ -123,7 +123,7 @@ def test_levels_on_the_grid_are_the_network_itself_and_others_lie_close_to_it() 
     fitted = sqr.METHOD.fit(members)
     outputs = {name: values.double().numpy() for name, values in fitted.outputs(members.x).items()}
     levels = [0.0, 0.1, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.93, 0.77]
-    lower, upper = sqr.METHOD.bounds(outputs, {}, {}, levels, chosen)
+    lower, upper = sqr.METHOD.bounds(outputs, {}, FitAtLevels(levels, {}, chosen))
     for k, gamma in enumerate(levels):
         exact = gamma not in (0.93, 0.77)
         for ours, tau in ((lower, (1 - gamma) / 2), (upper, (1 + gamma) / 2)):

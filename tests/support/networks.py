@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.losses import Info
-from pi3nn.engine.nets import Shape, StackedMLP
-from pi3nn.engine.streams import generator
+from pi3nn.engine.nets import StackedMLP
+from pi3nn.engine.shape import Shape
+from pi3nn.engine.streams import generator, generators
 
 
 def mse(outputs: Tensor, y: Tensor, weights: Tensor, info: Info) -> Tensor:
@@ -22,19 +23,27 @@ def wavy(outputs: Tensor, y: Tensor, weights: Tensor, info: Info) -> Tensor:
     return (errors.square() * weights).sum(dim=1) / info.rows
 
 
-def started(shape: Shape, seeds: Sequence[int], dtype: torch.dtype) -> StackedMLP:
+def started(shape: Shape, seeds: Sequence[int], dtype: torch.dtype = torch.float32) -> StackedMLP:
     net = StackedMLP(shape, len(seeds), dtype)
-    initialise(net, Init(), [generator(s, "init") for s in seeds])
+    initialise(net, Init(), generators(seeds, "init"))
     return net
+
+
+def both_engines(shape: Shape, members: int, dtype: torch.dtype) -> tuple[StackedMLP, StackedMLP]:
+    """The same networks for the native engine and for PyTorch."""
+    ours = StackedMLP(shape, members, dtype, engine="native")
+    initialise(ours, Init(), generators(range(members), "init"))
+    return ours, StackedMLP.from_state(shape, ours.state(), engine="torch")
+
+
+def normal(state: int, name: str, dtype: torch.dtype, *shape: int) -> Tensor:
+    """Normal numbers, the same for the same state and name."""
+    return torch.randn(shape, generator=generator(state, name), dtype=torch.float64).to(dtype)
 
 
 def rows_for(seeds: Sequence[int], n: int, inputs: int, dtype: torch.dtype) -> TrainingRows:
     x = torch.stack([torch.randn(n, inputs, generator=generator(s, "x")) for s in seeds]).to(dtype)
     return TrainingRows(x, x.sum(dim=2).sin())
-
-
-def batch_generators(seeds: Sequence[int]) -> list[torch.Generator]:
-    return [generator(s, "batches") for s in seeds]
 
 
 def no_info() -> Info:

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import torch
 
-from tests.support.methods import Array
+from pi3nn.methods.qd import QD
+from tests.support.methods import Array, assert_gradient, info
 
 GAMMA, N = 0.9, 12
 
@@ -49,6 +50,16 @@ EXTREMES = {
     "crossed": (-9.0, 9.0),
     "far away": (1e12, -1e12),
 }
+
+
+def assert_gradient_of_loss(method: QD, case: int) -> None:
+    """The gradient of a method's loss, at drawn outputs, is that of finite differences."""
+    z, y = (torch.from_numpy(values) for values in draw(case, method.outputs))
+    # Less steep than the paper's 160, so that a difference of 1e-6 sees a straight line.
+    about = info(y, **constants(soften=8.0))
+    about.state["soften"][1] = 3.0
+    ones = torch.ones_like(y)
+    assert_gradient(lambda t: method.loss(t, y, ones, about, GAMMA, "sqrt_n"), z)
 
 
 def constants(lambda_in: float = 15.0, soften: float = 160.0) -> dict[str, torch.Tensor]:

@@ -12,15 +12,16 @@ from typing import Literal
 import torch
 
 from pi3nn.engine.native.build import Unavailable, library
-from pi3nn.engine.native.inputs import FusedLoss, NetShape, NextSteps, StepRows
+from pi3nn.engine.native.inputs import FusedLoss, LossInputs, NextSteps, StepRows
 from pi3nn.engine.native.kernel import REAL, Kernel
 from pi3nn.engine.native.step import Step
+from pi3nn.engine.shape import Shape
 from pi3nn.errors import UserError
 
 __all__ = [
     "FusedLoss",
     "Kernel",
-    "NetShape",
+    "LossInputs",
     "NextSteps",
     "Step",
     "StepRows",
@@ -32,7 +33,7 @@ ENGINES = ("auto", "native", "torch")
 
 
 def engine_for(
-    shape: NetShape,
+    shape: Shape,
     device: torch.device | str,
     engine: str,
     dtype: torch.dtype = torch.float32,
@@ -66,13 +67,13 @@ def engine_for(
 
 
 def kernel_for(
-    shape: NetShape, dtype: torch.dtype, device: torch.device | str, engine: str
+    shape: Shape, dtype: torch.dtype, device: torch.device | str, engine: str
 ) -> Kernel | None:
     """The kernel for networks of this shape, or None where PyTorch does the work (`engine_for`)."""
     return Kernel(shape, dtype) if engine_for(shape, device, engine, dtype) == "native" else None
 
 
-def _check_covered(shape: NetShape, dtype: torch.dtype, device: torch.device) -> None:
+def _check_covered(shape: Shape, dtype: torch.dtype, device: torch.device) -> None:
     if device.type != "cpu":
         raise Unavailable(f"the native engine runs on the CPU, not on {device.type}")
     if dtype not in REAL:

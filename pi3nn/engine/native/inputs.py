@@ -1,28 +1,9 @@
-"""What the kernel needs: the shape of networks, a loss, the rows of a step, steps in a row."""
+"""What the kernel needs: a loss, the rows of a step, steps in a row."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from torch import Tensor
-
-
-class NetShape(Protocol):
-    """What the kernel needs to know of `pi3nn.engine.nets.Shape`."""
-
-    @property
-    def inputs(self) -> int: ...
-    @property
-    def hidden(self) -> int: ...
-    @property
-    def layers(self) -> int: ...
-    @property
-    def outputs(self) -> int: ...
-    @property
-    def activation(self) -> str: ...
-    @property
-    def front(self) -> bool: ...
-    @property
-    def columns(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -53,6 +34,21 @@ class StepRows:
     """`(M, K, B)` of any strides: the last input. All rows are passed K times."""
     count: int | None = None
     """B, where index, masks and column have more rows than are to be computed."""
+
+
+@dataclass(frozen=True)
+class LossInputs:
+    """A loss that the kernel is to compute, and what it takes beside the outputs."""
+
+    fused: FusedLoss
+    y: Tensor
+    """`(M, N)`"""
+    weights: Tensor
+    """`(M, N)`"""
+    uniform: Tensor | None = None
+    """`(M, B)` or `(M, B, 1)`: quantiles that were drawn."""
+    state: Mapping[str, Tensor] = field(default_factory=dict)
+    """The numbers that `fused.state` names, `(M,)` each."""
 
 
 @dataclass(frozen=True)

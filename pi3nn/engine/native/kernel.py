@@ -1,13 +1,13 @@
 """The fused operator: forward, backward, a loss with its gradient, optimiser steps, dropout masks."""
 
 import ctypes
-from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from pi3nn.engine.native.build import library
-from pi3nn.engine.native.inputs import FusedLoss, NetShape, NextSteps, StepRows
+from pi3nn.engine.native.inputs import LossInputs, NextSteps, StepRows
 from pi3nn.engine.native.step import Step
 from pi3nn.engine.native.structs import (
     LossStruct,
@@ -17,6 +17,7 @@ from pi3nn.engine.native.structs import (
     fill_task,
     steps_struct,
 )
+from pi3nn.engine.shape import Shape
 
 REAL = {torch.float32: "float", torch.float64: "double"}
 """The types that the kernel can be built for, as C++ names them."""
@@ -25,13 +26,8 @@ REAL = {torch.float32: "float", torch.float64: "double"}
 class Kernel:
     """The fused operator for networks `params (M, P)` of one shape and type."""
 
-    def __init__(self, shape: NetShape, dtype: torch.dtype) -> None:
-        loaded = library(REAL[dtype])
-        self.dtype = dtype
-        self._forward, self._backward = loaded.pi3nn_forward, loaded.pi3nn_backward
-        self._loss_and_gradient = loaded.pi3nn_loss_and_gradient
-        self._optimise, self._make_steps = loaded.pi3nn_optimise, loaded.pi3nn_make_steps
-        self._masks = loaded.pi3nn_masks
+    def __init__(self, shape: Shape, dtype: torch.dtype) -> None:
+        self.dtype, self._library = dtype, library(REAL[dtype])
         self._loss = LossStruct()
         self._loss_at = ctypes.addressof(self._loss)
         self._task = TaskStruct(
@@ -48,7 +44,7 @@ class Kernel:
         """Outputs `(M, K B, O)`."""
         fill_task(self._task, self.dtype, params, rows)
         outputs = params.new_empty(params.shape[0], self._task.rows, self._task.outputs)
-        _check(self._forward(self._task_at, outputs.data_ptr()))
+        _check(self._library.pi3nn_forward(self._task_at, outputs.data_ptr()))
         return outputs
 
     def backward(self, params: Tensor, rows: StepRows, slope: Tensor, grad: Tensor) -> None:
@@ -57,48 +53,28 @@ class Kernel:
         slope = slope.contiguous()
         expect(slope, self.dtype, (params.shape[0], self._task.rows, self._task.outputs))
         expect(grad, self.dtype, params.shape)
-        _check(self._backward(self._task_at, slope.data_ptr(), grad.data_ptr()))
+        _check(self._library.pi3nn_backward(self._task_at, slope.data_ptr(), grad.data_ptr()))
 
     def loss_and_gradient(
-        self,
-        fused: FusedLoss,
-        params: Tensor,
-        rows: StepRows,
-        y: Tensor,
-        weights: Tensor,
-        grad: Tensor,
-        uniform: Tensor | None = None,
-        state: Mapping[str, Tensor] | None = None,
+        self, params: Tensor, rows: StepRows, loss: LossInputs, grad: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Fill `grad (M, P)` in a single pass, or in two where the loss needs to see all rows first.
-
-        Parameters
-        ----------
-        y, weights : Tensor (M, N)
-        uniform : Tensor (M, B) or (M, B, 1), optional
-            Quantiles that were drawn.
-        state : mapping, optional
-            The numbers that `fused.state` names, `(M,)` each.
 
         Returns
         -------
         loss : Tensor (M,)
         next : Tensor (M,)
-            The first of the state as it is at the next step, if `fused.moves`.
+            The first of the state as it is at the next step, if the loss moves it.
         """
-        values = self._prepare(fused, params, rows, y, weights, grad, uniform, state or {})
-        _check(self._loss_and_gradient(self._task_at, self._loss_at, grad.data_ptr()))
+        values = self._prepare(params, rows, loss, grad)
+        failed = self._library.pi3nn_loss_and_gradient(
+            self._task_at, self._loss_at, grad.data_ptr()
+        )
+        _check(failed)
         return values[0], values[1]
 
     def make_steps(
-        self,
-        fused: FusedLoss,
-        rows: StepRows,
-        y: Tensor,
-        weights: Tensor,
-        step: Step,
-        following: NextSteps,
-        state: Mapping[str, Tensor],
+        self, rows: StepRows, loss: LossInputs, step: Step, following: NextSteps
     ) -> tuple[int, Tensor, Tensor]:
         """Make several steps in a row: `loss_and_gradient`, `optimise`, subtract the update.
 
@@ -107,11 +83,12 @@ class Kernel:
         rows : StepRows
             Of the first step. In memory, its index is followed by those of the other steps; its
             masks are overwritten, its column is that of `following`.
+        loss : LossInputs
+            Its uniform numbers are those of `following`; its state is changed in place where the
+            loss moves it.
         step : Step
             As `Step.at` left it for the first step; the rates of one step lie beside those of the
             next.
-        state : mapping
-            As of `loss_and_gradient`. Changed in place where the loss moves it.
 
         Returns
         -------
@@ -121,9 +98,9 @@ class Kernel:
             `step`, the parameters and the state are as before it.
         """
         first = None if following.uniform is None else following.uniform[0]
-        values = self._prepare(fused, step.params, rows, y, weights, step.grad, first, state)
-        struct = steps_struct(fused, self.dtype, rows, following)
-        made = self._make_steps(
+        values = self._prepare(step.params, rows, replace(loss, uniform=first), step.grad)
+        struct = steps_struct(loss.fused, self.dtype, rows, following)
+        made = self._library.pi3nn_make_steps(
             ctypes.addressof(struct), self._task_at, self._loss_at, step.address
         )
         _check(made < 0)
@@ -139,29 +116,21 @@ class Kernel:
         expect(keys, torch.int64, (members, 2))
         expect(dropped, torch.int64, (members,))
         count = masks.numel() // members
-        self._masks(keys.data_ptr(), dropped.data_ptr(), members, count, masks.data_ptr())
+        self._library.pi3nn_masks(
+            keys.data_ptr(), dropped.data_ptr(), members, count, masks.data_ptr()
+        )
 
     def optimise(self, step: Step, loss: Tensor) -> int:
         """Fill `step.update`; add the penalties to `step.grad` and `loss (M,)`, in place.
 
         Returns how many members have a loss that is not finite or an update beyond the limit.
         """
-        return int(self._optimise(step.address, loss.data_ptr()))
+        return int(self._library.pi3nn_optimise(step.address, loss.data_ptr()))
 
-    def _prepare(
-        self,
-        fused: FusedLoss,
-        params: Tensor,
-        rows: StepRows,
-        y: Tensor,
-        weights: Tensor,
-        grad: Tensor,
-        uniform: Tensor | None,
-        state: Mapping[str, Tensor],
-    ) -> Tensor:
+    def _prepare(self, params: Tensor, rows: StepRows, loss: LossInputs, grad: Tensor) -> Tensor:
         """Fill in all that the kernel needs for the next step; where it will write, `(2, M)`."""
         fill_task(self._task, self.dtype, params, rows)
-        fill_loss(self._loss, self._task, self.dtype, fused, y, weights, uniform, state)
+        fill_loss(self._loss, self._task, self.dtype, loss)
         expect(grad, self.dtype, params.shape)
         values = params.new_empty(2, params.shape[0])
         self._loss.loss = values.data_ptr()

@@ -15,7 +15,7 @@ class Step:
     Parameters
     ----------
     params, grad, update : Tensor (M, P)
-    moments : pair of Tensor (M, P), optional
+    moments : none or two of Tensor (M, P)
         First and second moment of Adam; without them, plain gradient descent.
     betas : pair of float
     penalties : three of Tensor (M,)
@@ -31,23 +31,24 @@ class Step:
         params: Tensor,
         grad: Tensor,
         update: Tensor,
-        moments: tuple[Tensor, Tensor] | None,
+        moments: Sequence[Tensor],
         betas: tuple[float, float],
         penalties: tuple[Tensor, Tensor, Tensor],
         spans: Sequence[slice],
         limit: float,
     ) -> None:
-        l1, l2, decay = penalties
-        columns = [(span.start, span.stop) for span in spans]
-        span = torch.tensor(columns, dtype=torch.int64)
         self.params, self.grad = params, grad
-        self._alive = [update, moments, penalties, span]
-        for values in (params, grad, update, *(moments or ())):
+        span = torch.tensor([(part.start, part.stop) for part in spans], dtype=torch.int64)
+        buffers = {"params": params, "grad": grad, "update": update}
+        buffers |= zip(("mean", "square"), moments, strict=False)
+        columns = dict(zip(("l1", "l2", "decay"), penalties, strict=True))
+        self._alive = [buffers, columns, span]
+        for values in buffers.values():
             if values.shape != params.shape or values.dtype != params.dtype:
                 raise ValueError("parameters, gradient, update and moments differ in shape or type")
             if not values.is_contiguous() or values.device.type != "cpu":
                 raise ValueError("the native engine needs contiguous tensors on the CPU")
-        for values in penalties:
+        for values in columns.values():
             if values.shape != params.shape[:1] or values.dtype != params.dtype:
                 raise ValueError("penalties must be (M,) and of the type of the parameters")
             if not values.is_contiguous():
@@ -55,20 +56,13 @@ class Step:
         self._struct = OptimiserStruct(
             members=params.shape[0],
             columns=params.shape[1],
-            spans=len(columns),
+            spans=len(spans),
             span=span.data_ptr(),
-            adam=moments is not None,
+            adam=bool(moments),
             beta1=betas[0],
             beta2=betas[1],
             limit=limit,
-            params=params.data_ptr(),
-            grad=grad.data_ptr(),
-            mean=moments[0].data_ptr() if moments else None,
-            square=moments[1].data_ptr() if moments else None,
-            update=update.data_ptr(),
-            l1=l1.data_ptr(),
-            l2=l2.data_ptr(),
-            decay=decay.data_ptr(),
+            **{name: values.data_ptr() for name, values in (buffers | columns).items()},
         )
         self.address = ctypes.addressof(self._struct)
 

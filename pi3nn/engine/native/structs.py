@@ -4,13 +4,13 @@ The kernel reads memory as it is told: no mistake may reach it, so all is checke
 """
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pi3nn.engine.native.inputs import FusedLoss, NextSteps, StepRows
+from pi3nn.engine.native.inputs import FusedLoss, LossInputs, NextSteps, StepRows
 
 
 def _fields(**names: str) -> list[tuple[str, Any]]:
@@ -106,22 +106,19 @@ def fill_loss(
     loss: LossStruct,
     task: TaskStruct,
     dtype: torch.dtype,
-    fused: FusedLoss,
-    y: Tensor,
-    weights: Tensor,
-    uniform: Tensor | None,
-    state: Mapping[str, Tensor],
+    inputs: LossInputs,
 ) -> None:
     """A loss of the rows of `task`; where its values go is left to the caller."""
+    fused, state = inputs.fused, inputs.state
     if KINDS[fused.kind] not in (None, task.outputs):
         raise ValueError(f"{fused.kind} is for {KINDS[fused.kind]} outputs")
-    expect(y, dtype, (task.members, task.height))
-    expect(weights, dtype, (task.members, task.height))
+    for values in (inputs.y, inputs.weights):
+        expect(values, dtype, (task.members, task.height))
     loss.kind = _NUMBERS[fused.kind]
-    loss.y, loss.weights = y.data_ptr(), weights.data_ptr()
+    loss.y, loss.weights = inputs.y.data_ptr(), inputs.weights.data_ptr()
     loss.uniform = None
     if fused.kind == "pinball":
-        _fill_quantiles(loss, task, dtype, fused, uniform)
+        _fill_quantiles(loss, task, dtype, inputs)
     for i, number in enumerate(fused.constants):
         loss.constants[i] = number
     for i, name in enumerate(fused.state):
@@ -130,10 +127,11 @@ def fill_loss(
 
 
 def _fill_quantiles(
-    loss: LossStruct, task: TaskStruct, dtype: torch.dtype, fused: FusedLoss, uniform: Tensor | None
+    loss: LossStruct, task: TaskStruct, dtype: torch.dtype, inputs: LossInputs
 ) -> None:
-    if fused.constants:
-        if len(fused.constants) != task.outputs * (task.rows // task.batch):
+    taus, uniform = inputs.fused.constants, inputs.uniform
+    if taus:
+        if len(taus) != task.outputs * (task.rows // task.batch):
             raise ValueError("pinball needs one constant for every output of every pass")
         return
     if uniform is None or uniform.numel() != task.members * uniform.shape[1]:

@@ -19,12 +19,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pi3nn.engine.nets import Shape
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.training import OnProgress
-from pi3nn.errors import UserError, nearest
 
-Outputs = Mapping[str, NDArray[np.float64]]  # name -> (M, N), on one set of rows
-Coefficients = Mapping[str, NDArray[np.float64]]  # name -> (M, K), one value per level
+Array = NDArray[np.float64]
+Outputs = Mapping[str, Array]  # name -> (M, N), on one set of rows
+Coefficients = Mapping[str, Array]  # name -> (M, K), one value per level
+Bounds = tuple[Array, Array]  # lower and upper, each (M, K, N)
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,25 @@ class Fitted(ABC):
         """Every number needed to evaluate the members again, each ``(M, …)``."""
 
 
+@dataclass(frozen=True)
+class FitAtLevels:
+    """What intervals are computed from besides outputs: of one fit, at some levels.
+
+    Attributes
+    ----------
+    levels
+        The K levels that are asked for.
+    scalars
+        The numbers ``(M,)`` that came with the fit, see `Fitted.scalars`.
+    settings
+        Those that the members have in common.
+    """
+
+    levels: Sequence[float]
+    scalars: Mapping[str, Array]
+    settings: Any
+
+
 class Method(ABC):
     """How to train members, and how to get intervals from what they say."""
 
@@ -127,53 +147,10 @@ class Method(ABC):
         `settings` are those of any of the members, `inputs` the number of features of a row.
         """
 
-    def calibrate(
-        self,
-        train: Outputs,
-        y: NDArray[np.float64],
-        scalars: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> Coefficients:
+    def calibrate(self, train: Outputs, y: Array, fit: FitAtLevels) -> Coefficients:
         """Coefficients of the interval at each level from outputs on the training rows."""
         return {}
 
     @abstractmethod
-    def bounds(
-        self,
-        outputs: Outputs,
-        scalars: Coefficients,
-        coefficients: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lower and upper bound, each ``(M, K, N)``, in the order of `levels`."""
-
-
-def require_positive(settings: Any, *names: str) -> None:
-    """Raise UserError unless each of these settings is positive."""
-    for name in names:
-        if not getattr(settings, name) > 0:
-            raise UserError(f"method.{name}={getattr(settings, name)}: it must be more than 0")
-
-
-def require_not_negative(settings: Any, *names: str) -> None:
-    """Raise UserError unless each of these settings is 0 or more."""
-    for name in names:
-        if not getattr(settings, name) >= 0:
-            raise UserError(f"method.{name}={getattr(settings, name)}: it must be 0 or more")
-
-
-def require_share(settings: Any, *names: str) -> None:
-    """Raise UserError unless each of these settings is from 0 to below 1."""
-    for name in names:
-        if not 0 <= getattr(settings, name) < 1:
-            raise UserError(f"method.{name}={getattr(settings, name)}: a share, from 0 to below 1")
-
-
-def require_one_of(settings: Any, name: str, *valid: str) -> None:
-    """Raise UserError unless the setting `name` is one of the valid values."""
-    value = getattr(settings, name)
-    if value not in valid:
-        choices = f"{', '.join(valid)}{nearest(str(value), valid)}"
-        raise UserError(f"method.{name}={value}: it must be one of {choices}")
+    def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
+        """Lower and upper bound, each ``(M, K, N)``, in the order of ``fit.levels``."""

@@ -19,12 +19,8 @@ from torch import Tensor
 
 from pi3nn.engine.init import Init, LayerInit
 from pi3nn.methods.shared import roots
-from pi3nn.methods.shared.contract import (
-    Stack,
-    require_not_negative,
-    require_one_of,
-    require_positive,
-)
+from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
+from pi3nn.methods.shared.contract import Array, Stack
 from pi3nn.methods.shared.sides import Side
 
 
@@ -98,13 +94,13 @@ def training(stack: Stack, members: list[int]) -> dict[str, Any]:
     }
 
 
-def unshifted(residual: NDArray[np.float64]) -> tuple[NDArray[np.float64], Side, Side]:
+def unshifted(residual: Array) -> tuple[Array, Side, Side]:
     """Step 2 left out (discrepancies 1.4): `nu` is 0, and a row on the line is on neither side."""
     nu = np.zeros(len(residual))
     return nu, Side(residual, residual > 0), Side(-residual, residual < 0)
 
 
-def target_itself(y: NDArray[np.float64]) -> Side:
+def target_itself(y: Array) -> Side:
     """The slip in the released flight code (discrepancies 8.6): `y`, on all rows."""
     return Side(y, np.ones(y.shape, dtype=np.bool_))
 
@@ -115,11 +111,7 @@ def fixed_bias(stack: Stack) -> Tensor:
 
 
 def bisected(
-    residual: NDArray[np.float64],
-    width: NDArray[np.float64],
-    counts: list[int],
-    smallest_width: NDArray[np.float64],
-    settings: Any,
+    residual: Array, width: Array, counts: list[int], smallest_width: Array, settings: Any
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Scales by bisection, a row on the bound counted as outside (discrepancies 1.5)."""
     widths = roots.floored(width, smallest_width)

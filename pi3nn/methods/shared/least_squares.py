@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import initialise
 from pi3nn.engine.losses import MeanSquare
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.recipe import Recipe
-from pi3nn.engine.streams import generator
+from pi3nn.engine.shape import Shape
+from pi3nn.engine.streams import generators
 from pi3nn.engine.training import train
 from pi3nn.methods.shared import deviations
 from pi3nn.methods.shared.contract import Stack
@@ -37,10 +37,8 @@ class LeastSquares:
 
     def mean(self, name: str) -> StackedMLP:
         """A network for the target itself, on all rows."""
-        everyone = list(range(self.stack.members))
-        net = self._started(name, everyone, None)
         rows = TrainingRows(self.stack.x, self.stack.y)
-        self._train(name, net, everyone, rows, MeanSquare(), "")
+        net, _ = self._trained_on(rows, name, list(range(self.stack.members)), MeanSquare())
         self._trained += 1
         return net
 
@@ -50,11 +48,11 @@ class LeastSquares:
         loss = MeanSquare(float(self.stack.common.floor))
         sound = [m for m in range(self.stack.members) if m not in self.failures]
         for height, members in side.groups(sound):
-            bias = None if output_bias is None else output_bias[members]
-            part = self._started(name, members, bias)
-            start.flat[members] = part.flat
             rows = side.gather(self.stack.x, members, height)
-            self._train(name, part, members, rows, loss, "bounds_")
+            bias = None if output_bias is None else output_bias[members]
+            part, start.flat[members] = self._trained_on(
+                rows, name, members, loss, prefix="bounds_", bias=bias
+            )
             net.flat[members] = part.flat
         self.starts[name] = start
         self._trained += 1
@@ -64,27 +62,25 @@ class LeastSquares:
         device, engine = self.stack.x.device, self.stack.engine
         return StackedMLP(self.shape, members, device=device, engine=engine)
 
-    def _started(self, name: str, members: list[int], bias: Tensor | None) -> StackedMLP:
-        net = self._new(len(members))
-        initialise(net, deviations.start(self.stack.common, bias), self._sources(name, members))
-        return net
-
-    def _sources(self, name: str, members: list[int]) -> list[torch.Generator]:
-        if self._streams:
-            return [self._streams[m] for m in members]
-        return [generator(self.stack.seeds[m], f"init/{name}") for m in members]
-
-    def _train(
+    def _trained_on(
         self,
-        name: str,
-        net: StackedMLP,
-        members: list[int],
         rows: TrainingRows,
+        name: str,
+        members: list[int],
         loss: MeanSquare,
-        prefix: str,
-    ) -> None:
-        """Train `net` in place; its penalties are the settings `<prefix>l1` and `<prefix>l2`."""
-        settings = self.stack.common
+        prefix: str = "",
+        bias: Tensor | None = None,
+    ) -> tuple[StackedMLP, Tensor]:
+        """The network of some members, and its parameters from before the training.
+
+        Its penalties are the settings `<prefix>l1` and `<prefix>l2`.
+        """
+        settings, seeds = self.stack.common, [self.stack.seeds[m] for m in members]
+        net = self._new(len(members))
+        shared = self._streams and [self._streams[m] for m in members]
+        streams = shared or generators(seeds, f"init/{name}")
+        initialise(net, deviations.start(settings, bias), streams)
+        start = net.flat.clone()
         recipe = Recipe(
             learning_rate=self.stack.tensor("learning_rate")[members],
             steps=settings.steps,
@@ -93,11 +89,11 @@ class LeastSquares:
             penalised=tuple(f"hidden{i}" for i in range(settings.layers)),
             **deviations.training(self.stack, members),
         )
-        generators = [generator(self.stack.seeds[m], f"batches/{name}") for m in members]
-        outcome = train(net, rows, loss, recipe, generators, on_progress=self._progress)
-        for m, reason, step in zip(members, outcome.reasons, outcome.diverged, strict=True):
-            if reason:
-                self.failures[m] = f"{name}: {reason} at step {step}"
+        streams = generators(seeds, f"batches/{name}")
+        outcome = train(net, rows, loss, recipe, streams, on_progress=self._progress)
+        for i, reason in outcome.failures.items():
+            self.failures[members[i]] = f"{name}: {reason}"
+        return net, start
 
     def _progress(self, share: float, loss: float) -> None:
         if self.stack.progress:

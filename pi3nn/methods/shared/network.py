@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
@@ -15,18 +14,20 @@ from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.loop import LastInput, Outcome
 from pi3nn.engine.losses import Loss
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.recipe import Recipe
-from pi3nn.engine.streams import generator
+from pi3nn.engine.shape import Shape
+from pi3nn.engine.streams import generators
 from pi3nn.engine.training import train
+from pi3nn.methods.shared.checks import require_one_of, require_positive
 from pi3nn.methods.shared.contract import (
+    Bounds,
     Coefficients,
+    FitAtLevels,
     Fitted,
     Method,
     Outputs,
     Stack,
-    require_one_of,
-    require_positive,
 )
 
 COLLAPSED = 1e-6
@@ -51,6 +52,11 @@ class NetFit(Fitted):
     """Members that are one network each; a method says what its outputs mean."""
 
     net: StackedMLP
+
+    def interval(self, x: Tensor) -> Sequence[Tensor] | None:
+        """Bounds ``(M, N)`` of some level: a training has failed if those of its rows collapse."""
+        outputs = self.outputs(x)
+        return (outputs["lower"], outputs["upper"]) if "lower" in outputs else None
 
     def state(self) -> dict[str, Tensor]:
         return self.net.state()
@@ -83,6 +89,10 @@ class NetMethod(Method):
     def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> NetFit:
         return self.Fit(StackedMLP.from_state(self.shape(inputs, settings), state))
 
+    def fitted(self, net: StackedMLP, stack: Stack) -> NetFit:
+        """The trained networks of a stack, as `fit` returns them."""
+        return self.Fit(net)
+
     def trained(
         self,
         stack: Stack,
@@ -93,23 +103,25 @@ class NetMethod(Method):
         last_input: LastInput | None = None,
         uniforms: int = 0,
         state: Mapping[str, Tensor] | None = None,
-    ) -> tuple[StackedMLP, Outcome]:
-        """The networks of a stack, from their first weights to their last; see `train`."""
+    ) -> NetFit:
+        """The members of a stack, from their first weights to their last; see `train`."""
         shape = self.shape(stack.x.shape[2], stack.common)
         net = StackedMLP(shape, stack.members, device=stack.x.device, engine=stack.engine)
-        initialise(net, init, [generator(seed, "init") for seed in stack.seeds])
+        initialise(net, init, generators(stack.seeds, "init"))
         outcome = train(
             net,
             TrainingRows(stack.x, stack.y),
             loss,
             recipe,
-            [generator(seed, "training") for seed in stack.seeds],
+            generators(stack.seeds, "training"),
             last_input=last_input,
             uniforms=uniforms,
             state=state,
             on_progress=stack.progress,
         )
-        return net, outcome
+        fitted = self.fitted(net, stack)
+        fitted.failures = failures(outcome, stack.y, fitted.interval(stack.x))
+        return fitted
 
 
 class BoundsMethod(NetMethod):
@@ -118,20 +130,11 @@ class BoundsMethod(NetMethod):
     def retrains(self, settings: Any) -> bool:
         return True
 
-    def bounds(
-        self,
-        outputs: Outputs,
-        scalars: Coefficients,
-        coefficients: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return pair(outputs, levels)
+    def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
+        return pair(outputs, fit.levels)
 
 
-def pair(
-    outputs: Outputs, levels: Sequence[float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def pair(outputs: Outputs, levels: Sequence[float]) -> Bounds:
     """Bounds ``(M, K, N)`` of a method whose outputs are the ``lower`` and ``upper`` bound."""
     shape = (outputs["lower"].shape[0], len(levels), outputs["lower"].shape[1])
     lower, upper = (np.broadcast_to(outputs[n][:, None, :], shape) for n in ("lower", "upper"))
@@ -148,24 +151,19 @@ def recipe(stack: Stack, *names: str, **more: Any) -> Recipe:
     return Recipe(**{**common, **varying, **more})
 
 
-def failures(outcome: Outcome, y: Tensor, lower: Tensor, upper: Tensor) -> dict[int, str]:
+def failures(outcome: Outcome, y: Tensor, interval: Sequence[Tensor] | None) -> dict[int, str]:
     """Members whose training failed or collapsed, and why, for `Fitted.failures`.
 
-    Parameters
-    ----------
-    outcome
-        What `train` returned.
-    y, lower, upper
-        Targets and bounds ``(M, N)`` on the training rows.
+    `y` and both of `interval` are targets and bounds ``(M, N)`` on the training rows.
     """
-    reasons = {}
-    widest = (upper - lower).abs().amax(dim=1)
+    if interval is None:
+        return outcome.failures
+    widest = (interval[1] - interval[0]).abs().amax(dim=1)
     smallest = COLLAPSED * y.std(dim=1, correction=0)
-    for m, (reason, step) in enumerate(zip(outcome.reasons, outcome.diverged, strict=True)):
-        if reason:
-            reasons[m] = f"{reason} at step {step}"
-        elif not bool(widest[m].isfinite()):
+    reasons = {}
+    for m in range(len(y)):
+        if not bool(widest[m].isfinite()):
             reasons[m] = "the interval of a training row is not finite"
         elif bool(widest[m] <= smallest[m]):
             reasons[m] = "collapsed: the intervals of all training rows have no width"
-    return reasons
+    return reasons | outcome.failures

@@ -215,33 +215,27 @@ def bisect_scale(
         `(M, K)` each: the midpoint, and the rows outside there.
     """
     beyond = operator.ge if inclusive else operator.gt
-
-    def outside(members: IntArray, scale: FloatArray) -> IntArray:
-        is_outside = beyond(residual[members], scale[:, None] * width[members])
-        return np.asarray(np.count_nonzero(is_outside, axis=1))
-
-    low = np.zeros(len(residual), dtype=np.result_type(residual, width))
-    results = [
-        _bisect(outside, low, np.full_like(low, high), np.full(len(low), count), max_halvings)
-        for count in counts
-    ]
+    results = [_bisect(residual, width, count, high, beyond, max_halvings) for count in counts]
     return np.stack([scale for scale, _ in results], 1), np.stack([n for _, n in results], 1)
 
 
 def _bisect(
-    count: Callable[[IntArray, FloatArray], IntArray],
-    low: FloatArray,
-    high: FloatArray,
-    wanted: IntArray,
+    residual: FloatArray,
+    width: FloatArray,
+    wanted: int,
+    highest: float,
+    beyond: Callable[[FloatArray, FloatArray], NDArray[np.bool_]],
     max_halvings: int,
 ) -> tuple[FloatArray, IntArray]:
-    """Halve ``[low, high]`` until `count`, which falls with its argument, is as `wanted`."""
-    low, high = low.copy(), high.copy()
-    middle, reached = low.copy(), np.zeros(len(low), dtype=np.intp)
+    """Halve ``[0, highest]`` until as many rows as `wanted` are `beyond`, for each member."""
+    low = np.zeros(len(residual), dtype=np.result_type(residual, width))
+    high, middle = np.full_like(low, highest), low.copy()
+    reached = np.zeros(len(low), dtype=np.intp)
     active = np.arange(len(low))
     for _ in range(max_halvings):
         middle[active] = low[active] / 2 + high[active] / 2
-        reached[active] = count(active, middle[active])
+        is_outside = beyond(residual[active], middle[active, None] * width[active])
+        reached[active] = np.count_nonzero(is_outside, axis=1)
         too_many = reached > wanted
         # Once the midpoint is an end that stays, every further halving gives it again.
         moves = np.where(too_many, middle != low, middle != high)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pi3nn.engine.batches import TrainingRows
-from pi3nn.engine.nets import padded
+from pi3nn.engine.shape import padded
 
 
 @dataclass(frozen=True)

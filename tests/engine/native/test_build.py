@@ -13,7 +13,7 @@ import torch
 
 from pi3nn.engine import native
 from pi3nn.engine.native import build
-from pi3nn.engine.nets import Shape
+from pi3nn.engine.shape import Shape
 from pi3nn.errors import UserError
 
 SHAPE = Shape(3, 5)
@@ -85,7 +85,7 @@ def test_another_source_compiler_or_processor_is_another_build(
 def test_processes_that_build_the_kernel_at_once_all_succeed(tmp_path: Path) -> None:
     program = (
         "import torch; from pi3nn.engine import native; from pi3nn.engine.native import build;"
-        "from pi3nn.engine.nets import Shape; build.FLAGS[0] = '-O0';"
+        "from pi3nn.engine.shape import Shape; build.FLAGS[0] = '-O0';"
         "k = native.kernel_for(Shape(1, 2), torch.float32, 'cpu', 'native');"
         "print(k.forward(torch.ones(1, 32), native.StepRows(torch.ones(1, 1, 1))).item())"
     )

@@ -15,21 +15,16 @@ from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.loop import Outcome
 from pi3nn.engine.losses import Info, MeanSquare
-from pi3nn.engine.nets import Shape, StackedMLP, take_rows
+from pi3nn.engine.nets import StackedMLP, take_rows
 from pi3nn.engine.optim import Descent
 from pi3nn.engine.recipe import Recipe
-from pi3nn.engine.streams import generator
+from pi3nn.engine.shape import Shape
+from pi3nn.engine.streams import generator, generators
 from pi3nn.engine.training import train
 from tests.support.arrays import assert_near
+from tests.support.networks import both_engines, normal
 
 PRECISION = [(torch.float64, 1e-9), (torch.float32, 1e-4)]
-
-
-def pair(shape: Shape, members: int, dtype: torch.dtype) -> tuple[StackedMLP, StackedMLP]:
-    """The same networks for the native engine and for PyTorch."""
-    ours = StackedMLP(shape, members, dtype, engine="native")
-    initialise(ours, Init(), [generator(m, "init") for m in range(members)])
-    return ours, StackedMLP.from_state(shape, ours.state(), engine="torch")
 
 
 def drawn(state: int) -> tuple[Shape, int, int]:
@@ -43,10 +38,6 @@ def drawn(state: int) -> tuple[Shape, int, int]:
         front=choose.random() < 0.4,
     )
     return shape, choose.choice([32, 33, 64, 101, 455, 480]), choose.choice([1, 2, 3])
-
-
-def normal(state: int, name: str, dtype: torch.dtype, *shape: int) -> Tensor:
-    return torch.randn(shape, generator=generator(state, name), dtype=torch.float64).to(dtype)
 
 
 def bent(target: Tensor) -> Callable[[Tensor], Tensor]:
@@ -67,7 +58,7 @@ def test_outputs_loss_and_gradient_agree_with_torch(
     state: int, dtype: torch.dtype, tolerance: float
 ) -> None:
     shape, rows, members = drawn(state)
-    ours, theirs = pair(shape, members, dtype)
+    ours, theirs = both_engines(shape, members, dtype)
     x = normal(state, "x", dtype, members, rows + 9, shape.inputs)
     index = torch.randint(rows + 9, (members, rows), generator=generator(state, "index"))
     kept = torch.rand(members, rows, shape.hidden, generator=generator(state, "masks")) > 0.3
@@ -90,7 +81,7 @@ def test_the_fused_mean_square_agrees_with_torch_at_50_states(
     for state in range(50):
         shape, rows, members = drawn(state)
         shape = replace(shape, outputs=1)
-        ours, theirs = pair(shape, members, dtype)
+        ours, theirs = both_engines(shape, members, dtype)
         x = normal(state, "x", dtype, members, rows + 9, shape.inputs)
         y = normal(state, "y", dtype, members, rows + 9)
         weights = normal(state, "weights", dtype, members, rows + 9).abs()
@@ -100,8 +91,11 @@ def test_the_fused_mean_square_agrees_with_torch_at_50_states(
         wanted = (y, weights) if index is None else (take_rows(y, index), take_rows(weights, index))
         values = theirs.gradient(x, mean_square(floor, *wanted), None, index)
         assert ours.kernel is not None
-        given, loss = native.StepRows(x, index), MeanSquare(floor).fused
-        fused, _ = ours.kernel.loss_and_gradient(loss, ours.flat, given, y, weights, ours.grad)
+        given, loss = (
+            native.StepRows(x, index),
+            native.LossInputs(MeanSquare(floor).fused, y, weights),
+        )
+        fused, _ = ours.kernel.loss_and_gradient(ours.flat, given, loss, ours.grad)
         assert_near(fused, values, tolerance)
         assert_near(ours.grad, theirs.grad, tolerance)
 
@@ -114,7 +108,7 @@ def test_penalties_and_updates_agree_with_torch_at_50_states(
     """The same gradients, a few steps one after the other, so that moments are not zero."""
     for state in range(50):
         shape, _, members = drawn(state)
-        nets = pair(shape, members, dtype)
+        nets = both_engines(shape, members, dtype)
         recipe = Recipe(
             learning_rate=torch.linspace(0.001, 0.1, members),
             steps=1,
@@ -147,13 +141,12 @@ def test_200_steps_of_mean_square_agree_with_torch_in_float64(
     activation: Any, front: bool, batch: int | None
 ) -> None:
     shape = Shape(13, 50, activation=activation, front=front)
-    nets = pair(shape, 3, torch.float64)
+    nets = both_engines(shape, 3, torch.float64)
     x = normal(1, "x", torch.float64, 3, 101, 13)
     rows = TrainingRows(x, x.sum(dim=2).sin())
     recipe = Recipe(learning_rate=0.01, steps=200, batch=batch, l1=0.001, l2=0.002, dropout=0.1)
     ours, theirs = (
-        train(net, rows, MeanSquare(), recipe, [generator(m, "batches") for m in range(3)])
-        for net in nets
+        train(net, rows, MeanSquare(), recipe, generators(range(3), "batches")) for net in nets
     )
     assert ours.loss.tolist() == pytest.approx(theirs.loss.tolist(), rel=1e-9)
     assert_near(nets[0].flat, nets[1].flat, 1e-9)
@@ -173,7 +166,7 @@ def test_tanh_is_exact_to_a_few_units_in_the_last_place() -> None:
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_what_is_not_finite_is_not_lost(activation: Any, bad: float) -> None:
-    net, _ = pair(Shape(3, 20, activation=activation), 2, torch.float32)
+    net, _ = both_engines(Shape(3, 20, activation=activation), 2, torch.float32)
     x = torch.zeros(2, 32, 3)
     net.flat[1, 0] = math.nan if activation == "tanh" else bad
     x[:, 4, 0] = 1
@@ -189,7 +182,7 @@ def trained(members: Sequence[int], dtype: torch.dtype, **settings: Any) -> tupl
     """Train some of nine members with the fused loss; numbers 2 and 6 diverge."""
     shape = Shape(4, 21, activation="tanh", front=True)
     net = StackedMLP(shape, len(members), dtype, engine="native")
-    initialise(net, Init(), [generator(m, "init") for m in members])
+    initialise(net, Init(), generators(members, "init"))
     x = torch.stack([normal(m, "x", dtype, 77, 4) for m in members])
     huge = 1e25 if dtype == torch.float32 else 1e200
     rates = [0.01, 0.1, huge, 0.003, 0.02, 0.5, huge, 0.05, 0.07]
@@ -199,7 +192,7 @@ def trained(members: Sequence[int], dtype: torch.dtype, **settings: Any) -> tupl
         l1=0.01,
         **settings,
     )
-    sources = [generator(m, "batches") for m in members]
+    sources = generators(members, "batches")
     outcome = train(net, TrainingRows(x, x.sum(dim=2).sin()), MeanSquare(0.1), recipe, sources)
     return net.flat, outcome
 
@@ -222,103 +215,8 @@ def test_a_member_is_the_same_at_every_width_whoever_diverges(
         assert outcome.diverged == [ends.diverged[m] for m in members]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("shape", [Shape(5, 33), Shape(3, 7, activation="tanh", front=True)])
-@pytest.mark.parametrize("more", [1, 3, 8, 31])
-def test_rows_without_weight_change_nothing_to_the_last_bit(
-    dtype: torch.dtype, shape: Shape, more: int
-) -> None:
-    net, _ = pair(shape, 2, dtype)
-    assert net.kernel is not None
-    x, y = normal(1, "x", dtype, 2, 45, shape.inputs), normal(1, "y", dtype, 2, 45)
-    weights = torch.ones_like(y)
-    longer = [
-        torch.cat(
-            [values, torch.full_like(values[:, :1], fill).expand(2, more, *values.shape[2:])], 1
-        )
-        for values, fill in ((x, 3.0), (y, -5.0), (weights, 0.0))
-    ]
-    fused = MeanSquare().fused
-    loss, _ = net.kernel.loss_and_gradient(
-        fused, net.flat, native.StepRows(x), y, weights, net.grad
-    )
-    grad = net.grad.clone()
-    given = native.StepRows(longer[0])
-    again, _ = net.kernel.loss_and_gradient(fused, net.flat, given, longer[1], longer[2], net.grad)
-    assert torch.equal(loss, again)
-    assert torch.equal(grad, net.grad)
-
-    slope = normal(1, "slope", dtype, 2, 45, 1)
-    net.kernel.backward(net.flat, native.StepRows(x), slope, net.grad)
-    grad = net.grad.clone()
-    none = torch.cat([slope, slope.new_zeros(2, more, 1)], dim=1)
-    net.kernel.backward(net.flat, native.StepRows(longer[0]), none, net.grad)
-    assert torch.equal(grad, net.grad)
-
-
-# What may reach the kernel --------------------------------------------------------------------
-
-
-def test_only_tensors_of_the_right_shape_type_and_layout_reach_the_kernel() -> None:
-    net, _ = pair(Shape(3, 5), 2, torch.float32)
-    kernel = net.kernel
-    assert kernel is not None
-    x = torch.zeros(2, 32, 3)
-    none32, none64 = (torch.zeros(2, 32, dtype=kind) for kind in (torch.int32, torch.int64))
-    wrong: list[tuple[Tensor, native.StepRows]] = [
-        (net.flat, native.StepRows(x.double())),
-        (net.flat, native.StepRows(x[:1])),
-        (net.flat, native.StepRows(torch.zeros(2, 32, 4))),
-        (net.flat, native.StepRows(torch.zeros(2, 3, 32).transpose(1, 2))),
-        (net.flat[:, :16], native.StepRows(x)),
-        (net.flat, native.StepRows(x, none32)),
-        (net.flat, native.StepRows(x, none64[:1])),
-        (net.flat, native.StepRows(x, none64, count=33)),
-        (net.flat, native.StepRows(x, masks=torch.zeros(2, 31, 5))),
-        (net.flat, native.StepRows(x, count=33)),
-        (net.flat, native.StepRows(x, column=torch.zeros(2, 1, 32))),
-        (net.flat, native.StepRows(torch.zeros(2, 32, 2), column=torch.zeros(2, 1, 31))),
-        (net.flat, native.StepRows(torch.zeros(2, 32, 2), column=torch.zeros(1, 1, 32))),
-    ]
-    for params, given in wrong:
-        with pytest.raises(ValueError, match=r"expected|index|column"):
-            kernel.forward(params, given)
-    with pytest.raises(ValueError, match="expected"):
-        kernel.backward(net.flat, native.StepRows(x), torch.zeros(2, 31, 1), net.grad)
-    for index in (torch.full((2, 32), 32), torch.full((2, 32), -1)):
-        with pytest.raises(ValueError, match="rows"):
-            kernel.forward(net.flat, native.StepRows(x, index))
-
-
-def test_only_losses_that_fit_reach_the_kernel() -> None:
-    net, _ = pair(Shape(3, 5), 2, torch.float32)
-    kernel, x, y = net.kernel, torch.zeros(2, 32, 3), torch.zeros(2, 32)
-    assert kernel is not None
-    square, drawn = MeanSquare().fused, native.FusedLoss("pinball")
-    numbers = {"state": {"lambda_in": torch.ones(1), "soften": torch.ones(1)}}
-    wrong: list[tuple[native.FusedLoss, Tensor, Tensor, Tensor, dict[str, Any]]] = [
-        (square, y[:1], y, net.grad, {}),
-        (square, y, y[:, :31], net.grad, {}),
-        (square, y, y, net.grad[:1], {}),
-        (native.FusedLoss("evidential"), y, y, net.grad, {}),
-        (drawn, y, y, net.grad, {}),
-        (drawn, y, y, net.grad, {"uniform": y[:, :31].contiguous()}),
-        (native.FusedLoss("pinball", (0.1, 0.9)), y, y, net.grad, {}),
-    ]
-    for fused, targets, weights, grad, more in wrong:
-        with pytest.raises(ValueError, match=r"expected|outputs|pinball"):
-            kernel.loss_and_gradient(
-                fused, net.flat, native.StepRows(x), targets, weights, grad, **more
-            )
-    two, _ = pair(Shape(3, 5, outputs=2), 2, torch.float32)
-    assert two.kernel is not None
-    known = native.FusedLoss("qd", (0.9, 1.0), ("lambda_in", "soften"))
-    with pytest.raises(ValueError, match="expected"):
-        two.kernel.loss_and_gradient(known, two.flat, native.StepRows(x), y, y, two.grad, **numbers)
-
-
 def test_the_engine_that_is_used_is_known() -> None:
-    ours, theirs = pair(Shape(3, 5), 2, torch.float32)
+    ours, theirs = both_engines(Shape(3, 5), 2, torch.float32)
     assert (ours.engine, theirs.engine) == ("native", "torch")
     assert ours.select([0]).engine == "native"
     assert theirs.select([0]).engine == "torch"

@@ -11,11 +11,12 @@ from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.loop import Outcome
 from pi3nn.engine.losses import KnownLoss, MeanSquare
-from pi3nn.engine.native import NextSteps, Step, StepRows
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.native import LossInputs, NextSteps, Step, StepRows
+from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.optim import Descent
 from pi3nn.engine.recipe import Recipe
-from pi3nn.engine.streams import generator
+from pi3nn.engine.shape import Shape
+from pi3nn.engine.streams import generator, generators
 from pi3nn.engine.training import train
 from pi3nn.methods import der, piven, qd, sqr
 
@@ -42,20 +43,19 @@ def trained(name: str, **changes: Any) -> tuple[Tensor, Outcome]:
     last_input = LAST_INPUTS.get(name)
     shape = Shape(INPUTS + (last_input is not None), 21, outputs=outputs)
     net = StackedMLP(shape, MEMBERS, engine="native")
-    initialise(net, Init(), [generator(m, "init") for m in range(MEMBERS)])
+    initialise(net, Init(), generators(range(MEMBERS), "init"))
     x = torch.randn(MEMBERS, N, INPUTS, generator=generator(1, "rows"))
     weights = (torch.arange(N) < torch.tensor(COUNTS)[:, None]).float()
     length = {"steps": 300} if changes.get("batch") is None else {"epochs": 50}
     settings = {"learning_rate": 0.01, "l1": 0.001, "l2": 0.01} | length
     recipe = Recipe(**(settings | {"penalised": ("hidden0",)} | changes))
     state = {key: torch.full((MEMBERS,), value) for key, value in constants.items()}
-    generators = [generator(m, "batches") for m in range(MEMBERS)]
     outcome = train(
         net,
         TrainingRows(x, x.sum(dim=2).sin(), weights),
         loss,
         recipe,
-        generators,
+        generators(range(MEMBERS), "batches"),
         state=state,
         last_input=last_input,
         uniforms=int(name == "sqr, drawn"),
@@ -137,7 +137,7 @@ def test_the_kernel_refuses_steps_that_are_not_in_memory() -> None:
     assert net.kernel is not None
     zeros = torch.zeros_like(net.flat)
     none = torch.zeros(1)
-    rule = (net.flat, zeros.clone(), zeros.clone(), None, (0.0, 0.0), (none, none, none), (), 1e3)
+    rule = (net.flat, zeros.clone(), zeros.clone(), (), (0.0, 0.0), (none, none, none), (), 1e3)
     step = Step(*rule).at(torch.zeros(1, 2, dtype=torch.float64)[:, 0], 1.0, 0.0)
     x, y = torch.zeros(1, 3, INPUTS), torch.zeros(1, 3)
     index = torch.zeros(1, 2, dtype=torch.int64)
@@ -149,9 +149,8 @@ def test_the_kernel_refuses_steps_that_are_not_in_memory() -> None:
         (StepRows(x), NextSteps(factors, keys=keys)),
     ):
         with pytest.raises(ValueError, match=r"followed|dropout"):
-            net.kernel.make_steps(MeanSquare().fused, rows, y, y, step, following, {})
+            net.kernel.make_steps(rows, LossInputs(MeanSquare().fused, y, y), step, following)
     two = torch.zeros(2, 1, 2, dtype=torch.int64)
-    made, *_ = net.kernel.make_steps(
-        MeanSquare().fused, StepRows(x, two[0]), y, torch.ones_like(y), step, NextSteps(factors), {}
-    )
+    loss = LossInputs(MeanSquare().fused, y, torch.ones_like(y))
+    made, *_ = net.kernel.make_steps(StepRows(x, two[0]), loss, step, NextSteps(factors))
     assert made == 2

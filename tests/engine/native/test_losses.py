@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from pi3nn.engine.losses import Info, KnownLoss, MeanSquare
-from pi3nn.engine.native import FusedLoss, StepRows
-from pi3nn.engine.nets import Shape, StackedMLP
+from pi3nn.engine.native import FusedLoss, LossInputs, StepRows
+from pi3nn.engine.nets import StackedMLP
+from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generator
 from pi3nn.methods import cqr, der, piven, qd, sqr
 from tests.support.arrays import assert_near
+from tests.support.networks import normal
 
 PRECISION = [(torch.float64, 1e-9), (torch.float32, 1e-4)]
 GAMMA = 0.95
@@ -54,10 +56,6 @@ def _bounds(z: Tensor, y: Tensor, room: float) -> Tensor:
     if z.shape[2] > 1:
         moved[..., 1] = y - room
     return moved
-
-
-def normal(state: int, name: str, dtype: torch.dtype, *shape: int) -> Tensor:
-    return torch.randn(shape, generator=generator(state, name), dtype=torch.float64).to(dtype)
 
 
 def numbers(state: int, members: int, dtype: torch.dtype) -> dict[str, Tensor]:
@@ -127,7 +125,7 @@ def by_kernel(
     assert net.kernel is not None
     given = StepRows(one_hot)
     loss, moved = net.kernel.loss_and_gradient(
-        fused, net.flat, given, y, weights, net.grad, uniform, state
+        net.flat, given, LossInputs(fused, y, weights, uniform, state), net.grad
     )
     gradient = net.grad[:, net.slices["out.weight"]].view(members, rows, outputs)
     return loss, gradient, moved
@@ -149,5 +147,7 @@ def by_two_passes(
     column = torch.tensor([0.0, 1.0], dtype=z.dtype).view(1, 2, 1).expand(members, 2, rows)
     given = StepRows(one.expand(members, -1, -1).contiguous(), column=column)
     assert net.kernel is not None
-    loss, moved = net.kernel.loss_and_gradient(fused, net.flat, given, y, weights, net.grad)
+    loss, moved = net.kernel.loss_and_gradient(
+        net.flat, given, LossInputs(fused, y, weights), net.grad
+    )
     return loss, net.grad[:, net.slices["out.weight"]].view(members, 2 * rows, 1), moved

@@ -8,19 +8,18 @@ One training serves every level.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from omegaconf import MISSING
 from torch import Tensor
 
 from pi3nn.engine.init import Init
 from pi3nn.engine.losses import MeanSquare
 from pi3nn.engine.recipe import Recipe
-from pi3nn.methods.shared.contract import Coefficients, Outputs, Stack, require_not_negative
+from pi3nn.methods.shared.checks import require_not_negative
+from pi3nn.methods.shared.contract import Array, Bounds, Coefficients, FitAtLevels, Outputs, Stack
 from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings
 
 
@@ -58,7 +57,7 @@ class MyMethod(NetMethod):
         super().check(settings)
         require_not_negative(settings, "l2")
 
-    def fit(self, stack: Stack) -> MyFit:
+    def fit(self, stack: Stack) -> NetFit:
         """Train the members ``x (M, N, D)``, ``y (M, N)`` together; there is one training loop."""
         recipe = Recipe(
             learning_rate=stack.tensor("learning_rate"),
@@ -66,33 +65,16 @@ class MyMethod(NetMethod):
             batch=stack.common.batch,
             l2=stack.tensor("l2"),
         )
-        net, outcome = self.trained(stack, Init(), recipe, MeanSquare())
-        reasons = zip(outcome.reasons, outcome.diverged, strict=True)
-        failed = {m: f"{why} at step {step}" for m, (why, step) in enumerate(reasons) if why}
-        return MyFit(net, failures=failed)
+        return self.trained(stack, Init(), recipe, MeanSquare())
 
-    def calibrate(
-        self,
-        train: Outputs,
-        y: NDArray[np.float64],
-        scalars: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> Coefficients:
+    def calibrate(self, train: Outputs, y: Array, fit: FitAtLevels) -> Coefficients:
         """What depends on the level, from the outputs on the training rows: each ``(M, K)``."""
-        residual, tail = y - train["point"], (1 - np.asarray(levels)) / 2
+        residual, tail = y - train["point"], (1 - np.asarray(fit.levels)) / 2
         below = np.quantile(residual, tail, axis=1).T
         above = np.quantile(residual, 1 - tail, axis=1).T
         return {"below": below, "above": above}
 
-    def bounds(
-        self,
-        outputs: Outputs,
-        scalars: Coefficients,
-        coefficients: Coefficients,
-        levels: Sequence[float],
-        settings: Any,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
         """Lower and upper bounds ``(M, K, N)``: pure arithmetic, no network."""
         point = outputs["point"][:, None, :]
         return point + coefficients["below"][:, :, None], point + coefficients["above"][:, :, None]
