@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+
+from pi3nn.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from pi3nn.data.own.columns import Schema
@@ -55,6 +58,11 @@ class Rows:
     x: Array
     y: Array
     index: NDArray[Any] | None = None
+
+    def take(self, numbers: NDArray[np.int64]) -> Rows:
+        """The rows of these numbers, in this order."""
+        index = None if self.index is None else self.index[numbers]
+        return Rows(self.x[numbers], self.y[numbers], index)
 
 
 @dataclass(frozen=True)
@@ -98,3 +106,19 @@ class Dataset(ABC):
         from pi3nn.data.own.columns import Schema
 
         return Schema.of_numbers([c.name for c in self.facts.inputs], self.facts.target.name)
+
+
+def check_choice(settings: Any, key: str, valid: Sequence[str]) -> None:
+    """Refuse a value of ``dataset.<key>`` that is not one of `valid`."""
+    value = getattr(settings, key)
+    if value not in valid:
+        raise UserError(
+            f"dataset.{key}={value}{nearest(value, valid)}: must be {' or '.join(valid)}"
+        )
+
+
+def check_positive(settings: Any, *keys: str) -> None:
+    """Refuse values of ``dataset.<key>`` below 1."""
+    for key in keys:
+        if getattr(settings, key) < 1:
+            raise UserError(f"dataset.{key}={getattr(settings, key)}: must be 1 or more")

@@ -20,9 +20,9 @@ from omegaconf import MISSING
 
 from pi3nn import paths
 from pi3nn.data import download
-from pi3nn.data.base import Column, Dataset, Facts, Rows, Split
+from pi3nn.data.base import Column, Dataset, Facts, Rows, Split, check_choice, check_positive
 from pi3nn.data.own import reading
-from pi3nn.errors import UserError, nearest
+from pi3nn.errors import UserError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -190,17 +190,11 @@ def load(settings: Settings) -> Dataset:
 
 
 def _check(settings: Settings) -> None:
-    for key, valid in (("features", tuple(FEATURES)), ("sampling", SAMPLINGS)):
-        value = getattr(settings, key)
-        if value not in valid:
-            raise UserError(
-                f"dataset.{key}={value}{nearest(value, valid)}: must be {' or '.join(valid)}"
-            )
+    check_choice(settings, "features", tuple(FEATURES))
+    check_choice(settings, "sampling", SAMPLINGS)
     if not settings.months or not set(settings.months) <= set(range(1, 13)):
         raise UserError(f"dataset.months={settings.months}: needs one or more of 1 to 12")
-    for key in ("train_rows", "test_rows"):
-        if getattr(settings, key) < 1:
-            raise UserError(f"dataset.{key}={getattr(settings, key)}: must be 1 or more")
+    check_positive(settings, "train_rows", "test_rows")
 
 
 def _cached(path: Path, checksum: str) -> Flights:

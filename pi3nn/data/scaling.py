@@ -47,9 +47,10 @@ def hold_out(n_rows: int, share: float, seed: int) -> tuple[Index, Index]:
     return order[n_held:], order[:n_held]
 
 
-def train_test(n_rows: int, seed: int, test_share: float = 0.1) -> tuple[Index, Index]:
-    """Row numbers of the training and the test rows of split number `seed`; see `hold_out`."""
-    return hold_out(n_rows, test_share, seed)
+def train_test(rows: Rows, seed: int, test_share: float = 0.1) -> Split:
+    """The sets ``train`` and ``test`` of split number `seed`, drawn by `hold_out`."""
+    train, test = hold_out(len(rows.y), test_share, seed)
+    return Split({"train": rows.take(train), "test": rows.take(test)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +128,8 @@ def standardise(split: Split, scaling: str, holdout: float, seed: int) -> Standa
     train, sets = split.train, dict(split.sets)
     if holdout > 0:
         kept, held = hold_out(len(train.y), holdout, seed)
-        sets["held_out"] = _rows(train, held)
-        train = _rows(train, kept)
+        sets["held_out"] = train.take(held)
+        train = train.take(kept)
     if np.ptp(train.y) == 0:
         raise UserError("the target is the same in all training rows: there is nothing to learn")
     scaler = _scaler(scaling, split, train)
@@ -170,10 +171,6 @@ def mean_shifts(sets: Mapping[str, Rows], inputs: Sequence[str]) -> dict[str, di
     return {
         name: dict(zip(inputs, map(float, shift), strict=True)) for name, shift in shifts.items()
     }
-
-
-def _rows(rows: Rows, chosen: Index) -> Rows:
-    return Rows(rows.x[chosen], rows.y[chosen], None if rows.index is None else rows.index[chosen])
 
 
 def _train_and_test(split: Split) -> list[Rows]:

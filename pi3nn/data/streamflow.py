@@ -18,8 +18,8 @@ import pandas as pd
 from omegaconf import MISSING
 
 from pi3nn.data import bundled, download
-from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split
-from pi3nn.errors import UserError, nearest
+from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split, check_choice
+from pi3nn.errors import UserError
 
 EAST_RIVER = "streamflow/ph.dat"
 CAMELS = "camels/01620500.csv.gz"
@@ -100,11 +100,7 @@ def downloads(settings: Settings) -> list[str]:
 
 def load(settings: Settings) -> Dataset:
     """Read a basin's daily series."""
-    if settings.basin not in BASINS:
-        raise UserError(
-            f"dataset.basin={settings.basin}{nearest(settings.basin, BASINS)}: "
-            f"must be {' or '.join(BASINS)}"
-        )
+    check_choice(settings, "basin", BASINS)
     if settings.window < 1 or settings.lead < 0:
         raise UserError(
             f"dataset.window={settings.window} and dataset.lead={settings.lead}: a window needs "

@@ -44,7 +44,7 @@ class UciDataset(Dataset):
         self._raw = raw
         # The paper's split files were cast to float32 before anything else.
         values: Array = raw.to_numpy().astype(np.float32, order="C").astype(np.float64)
-        self._x, self._y = values[:, :-1], values[:, -1]
+        self._rows = Rows(values[:, :-1], values[:, -1])
 
     def table(self) -> pd.DataFrame:
         """The rows in the full precision of their origin, before the cast to float32."""
@@ -52,11 +52,7 @@ class UciDataset(Dataset):
 
     def split(self, split: int) -> Split:
         """90 % training and 10 % test rows, in original units; splits 1 to 3 are the paper's."""
-        train, test = scaling.train_test(len(self._y), split)
-        return Split({"train": self._rows(train), "test": self._rows(test)})
-
-    def _rows(self, index: scaling.Index) -> Rows:
-        return Rows(self._x[index], self._y[index])
+        return scaling.train_test(self._rows, split)
 
 
 def load(settings: Settings) -> Dataset:
