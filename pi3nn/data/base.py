@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,13 @@ class Facts:
     licence: str
     citation: str
     files: dict[str, str] = field(default_factory=dict)  # file it was read from -> its SHA-256
+
+    @classmethod
+    def from_entry(cls, name: str, entry: Mapping[str, Any], files: dict[str, str]) -> Facts:
+        """Of an entry in a ``facts.yaml``, where a column is ``[name, meaning, unit]``."""
+        texts = {key: entry[key] for key in ("title", "source", "licence", "citation")}
+        inputs = tuple(Column(*column) for column in entry["inputs"])
+        return cls(name, inputs=inputs, target=Column(*entry["target"]), files=files, **texts)
 
 
 @dataclass(frozen=True)

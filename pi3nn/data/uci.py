@@ -6,7 +6,6 @@ files were made in ``data/README.md``.
 
 from __future__ import annotations
 
-import functools
 import gzip
 import io
 from dataclasses import dataclass
@@ -14,12 +13,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from omegaconf import MISSING
 
-from pi3nn import paths
 from pi3nn.data import bundled, scaling
-from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split
+from pi3nn.data.base import Array, Dataset, Facts, Rows, Split
 from pi3nn.errors import UserError, nearest
 
 
@@ -58,27 +55,17 @@ class UciDataset(Dataset):
 def load(settings: Settings) -> Dataset:
     """Read a bundled set whose checksum agrees with the registry."""
     entry = _entry(settings.name)
-    inputs = [Column(*row) for row in entry["inputs"]]
     if settings.leak_other_target:
         if "other_target" not in entry:
             raise UserError(
                 f"dataset.leak_other_target=true makes no sense for {settings.name}, "
                 f"which has one target only: leave it out"
             )
-        inputs.append(Column(*entry["other_target"]))
-    target = Column(*entry["target"])
+        entry = {**entry, "inputs": [*entry["inputs"], entry["other_target"]]}
     file = f"uci/{settings.name}.csv.gz"
-    raw = _read(file)[[column.name for column in (*inputs, target)]]
-    facts = Facts(
-        name=settings.name,
-        title=entry["title"],
-        inputs=tuple(inputs),
-        target=target,
-        source=entry["source"],
-        licence=entry["licence"],
-        citation=entry["citation"],
-        files={file: bundled.checksums()[file]},
-    )
+    raw = _read(file)
+    facts = Facts.from_entry(settings.name, entry, {file: bundled.checksums()[file]})
+    raw = raw[[column.name for column in (*facts.inputs, facts.target)]]
     return UciDataset(facts, raw if settings.limit is None else _sample(raw, settings.limit))
 
 
@@ -92,7 +79,7 @@ def _sample(raw: pd.DataFrame, limit: int) -> pd.DataFrame:
 
 def names() -> list[str]:
     """The names of the nine sets."""
-    return sorted(_all_facts())
+    return sorted(bundled.entries("uci"))
 
 
 def header(name: str) -> list[str]:
@@ -103,19 +90,12 @@ def header(name: str) -> list[str]:
 
 
 def _entry(name: str) -> dict[str, Any]:
-    entries = _all_facts()
+    entries = bundled.entries("uci")
     if name not in entries:
         raise UserError(
             f"there is no UCI data set '{name}'{nearest(name, entries)}: one of {', '.join(entries)}"
         )
     return entries[name]
-
-
-@functools.cache
-def _all_facts() -> dict[str, dict[str, Any]]:
-    text = (paths.bundled_data() / "uci" / "facts.yaml").read_text(encoding="utf-8")
-    facts: dict[str, dict[str, Any]] = yaml.safe_load(text)
-    return facts
 
 
 def _read(file: str) -> pd.DataFrame:

@@ -79,14 +79,9 @@ class Schema:
         return [name for column in self.columns for name in column.inputs]
 
     def encode(self, table: pa.Table, where: str, first_row: int = 1) -> Encoded:
-        """Inputs of the rows of a table of texts.
+        """Inputs of the rows of a table that has all columns of the schema, as texts.
 
-        Parameters
-        ----------
-        table
-            All columns of the schema, by name, each of Arrow type string.
-        where, first_row
-            For messages: the file, and the number of the table's first row in it.
+        `where` and `first_row` are for messages: the file, and the number of the first row in it.
         """
         parts, unseen = [], np.zeros(table.num_rows, dtype=bool)
         for column in self.columns:
@@ -167,7 +162,7 @@ def _learn(column: pa.ChunkedArray, name: str, category: bool, where: str) -> In
             return InputColumn(name, "number")
         if share >= 1 - MISPRINTS:
             numbers(texts, name, where, 1, f", or dataset.categories=[{name}] if they are labels")
-        if pc.all(pc.is_in(pc.utf8_lower(values), _true_false())).as_py():
+        if pc.all(_true_or_false(pc.utf8_lower(values))).as_py():
             return InputColumn(name, "boolean")
         if pc.all(pc.match_substring_regex(values, _DATE)).as_py():
             raise UserError(
@@ -210,9 +205,8 @@ def _booleans(texts: pa.Array, name: str, where: str, first_row: int) -> Array:
     import pyarrow.compute as pc
 
     lower = pc.utf8_lower(texts)
-    fine = pc.fill_null(pc.is_in(lower, _true_false()), True)
     # An empty cell is_in nothing, but it is missing, not wrong.
-    fine = pc.or_(fine, pc.is_null(texts))
+    fine = pc.or_(_true_or_false(lower), pc.is_null(texts))
     if not pc.all(fine).as_py():
         first = int(pc.index(fine, False).as_py())
         raise UserError(
@@ -236,10 +230,11 @@ def _one_hot(texts: pa.Array, levels: Sequence[str]) -> tuple[Array, NDArray[np.
     return x, (level < 0) & ~missing
 
 
-def _true_false() -> pa.Array:
+def _true_or_false(lower: pa.Array) -> pa.BooleanArray:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    return pa.array(["true", "false"])
+    return pc.is_in(lower, pa.array(["true", "false"]))
 
 
 def _leave_out(name: str) -> str:

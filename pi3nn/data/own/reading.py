@@ -48,11 +48,13 @@ def chunks(
         For a file that is missing, empty, damaged, not UTF-8, or lacks a column; for a row with
         too many or too few values, and a value of the wrong type.
     """
+    import pyarrow as pa
+
     names = columns(path)
     in_file = _match(path, names, types, same)
     try:
         for batch in _batches(path, in_file, types):
-            yield batch.rename_columns(list(types)).cast(_schema(types))
+            yield batch.rename_columns(list(types)).cast(pa.schema(types))
     except ValueError as error:  # Arrow's errors are ValueErrors
         raise UserError(_sentence(path, str(error), names)) from error
 
@@ -62,9 +64,7 @@ def text_table(path: Path, names: Sequence[str]) -> pa.Table:
     import pyarrow as pa
 
     types = text_types(names)
-    return pa.Table.from_batches(
-        [trimmed(batch) for batch in chunks(path, types)], pa.schema(list(types.items()))
-    )
+    return pa.Table.from_batches(map(trimmed, chunks(path, types)), pa.schema(types))
 
 
 def text_types(names: Sequence[str]) -> dict[str, pa.DataType]:
@@ -93,10 +93,8 @@ def columns(path: Path) -> list[str]:
         import pyarrow.parquet as pq
 
         try:
-            with path.open("rb") as file:
+            with readable(path), path.open("rb") as file:
                 names = list(pq.read_schema(file).names)
-        except OSError as error:
-            raise UserError(f"can't read {path}: {error.strerror or error}") from error
         except ValueError as error:
             raise UserError(f"{path} is not a whole parquet file") from error
     elif _is_excel(path):
@@ -110,26 +108,28 @@ def columns(path: Path) -> list[str]:
 
 
 @contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn the system's refusal of a file into one sentence that names it."""
+    try:
+        yield
+    except OSError as error:  # without a number where bz2 reports damaged data
+        raise UserError(f"can't read {path}: {error.strerror or error}") from error
+
+
+@contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open a file to read it unpacked: plain, ``.gz``, ``.bz2``, or the one table in a ``.zip``."""
-    try:
-        if path.suffix == ".gz":
-            with gzip.open(path) as unzipped:
-                yield unzipped  # type: ignore[misc]
-        elif path.suffix == ".bz2":
-            with bz2.open(path) as unpacked:
-                yield unpacked
-        elif path.suffix == ".zip":
-            with zipfile.ZipFile(path) as archive, archive.open(the_table_in(archive)) as member:
-                yield member
-        else:
-            with path.open("rb") as file:
-                yield file
-    except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile, RuntimeError) as error:
-        raise UserError(f"{path} is damaged or cut off: {error}") from error
-    except OSError as error:
-        # bz2 reports damaged data as an OSError without a number
-        raise UserError(f"can't read {path}: {error.strerror or error}") from error
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+    with readable(path):
+        try:
+            if path.suffix == ".zip":
+                with zipfile.ZipFile(path) as archive, archive.open(the_table_in(archive)) as file:
+                    yield file
+            else:
+                with openers.get(path.suffix, open)(path, "rb") as file:
+                    yield file
+        except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile, RuntimeError) as error:
+            raise UserError(f"{path} is damaged or cut off: {error}") from error
 
 
 def the_table_in(archive: zipfile.ZipFile) -> str:
@@ -195,12 +195,6 @@ def _match(
     return [by_meaning[same(name)] for name in types]
 
 
-def _schema(types: Mapping[str, Any]) -> pa.Schema:
-    import pyarrow as pa
-
-    return pa.schema(list(types.items()))
-
-
 def _parquet(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
@@ -247,13 +241,14 @@ def _sheet(path: Path, rows: int | None = None) -> dict[str, list[Any]]:
         raise UserError(
             f"reading {path} needs openpyxl: pip install 'pi3nn[excel]', or save it as .csv"
         ) from error
-    try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        lines = book.worksheets[0].iter_rows(values_only=True)
-    except OSError as error:
-        raise UserError(f"can't read {path}: {error.strerror or error}") from error
-    except Exception as error:  # what a damaged workbook raises depends on where it is damaged
-        raise UserError(f"{path} is not a whole Excel workbook") from error
+    with readable(path):
+        try:
+            book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+            lines = book.worksheets[0].iter_rows(values_only=True)
+        except OSError:
+            raise
+        except Exception as error:  # what a damaged workbook raises depends on where it is damaged
+            raise UserError(f"{path} is not a whole Excel workbook") from error
     first = next(lines, ())
     names = [str(name) for name in first if name is not None]
     if len(names) < len(first) or not names:
