@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from pi3nn import paths
 from pi3nn.config import choices, settings
 from pi3nn.config.check import check
-from pi3nn.config.compose import settle_sweep
-from pi3nn.config.document import Mark, leaves, merged, read
-from pi3nn.config.settings import Layer
+from pi3nn.config.compose import resolved, settle_sweep
+from pi3nn.config.document import Layer, Mark, leaves, merged, read
 
 _NAMES_A_SOURCE = r"paper|appendix|section|released|discrepancies|choices\.md|choice|Keras|ours?\b"
 
@@ -47,13 +46,12 @@ def explain(cfg: DictConfig, overrides: Sequence[str]) -> list[str]:
 
 def origins(cfg: DictConfig, overrides: Sequence[str]) -> list[Origin]:
     """One for each key of `cfg`, whose sweep is settled; a key that is swept has all its values."""
-    resolved = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
-    assert isinstance(resolved, dict)
+    values = resolved(cfg)
+    sweep = values.pop("sweep")
     set_at = leaves(merged(*(layer.marks for layer in layers(chosen_names(overrides)))))
     typed = _typed(overrides)
-    sweep = resolved.pop("sweep")
     rows = []
-    for path, value in leaves({str(key): value for key, value in resolved.items()}).items():
+    for path, value in leaves(values).items():
         key = ".".join(path)
         text = _plain(value)
         if key in sweep:
@@ -67,9 +65,8 @@ def chosen_names(overrides: Sequence[str]) -> dict[str, str]:
     names = _choices(read(paths.configs() / "config.yaml").defaults)
     typed = dict(text.partition("=")[::2] for text in overrides)
     typed = {group: typed[group] for group in choices.GROUPS if group in typed}
-    for ancestor in choices.ancestors("experiment", typed.get("experiment", names["experiment"])):
-        document = choices.document("experiment", ancestor)
-        names |= _choices(document.defaults if document else [])
+    for yaml in choices.documents("experiment", typed.get("experiment", names["experiment"])):
+        names |= _choices(yaml.defaults)
     return names | typed
 
 
@@ -82,22 +79,15 @@ def _choices(defaults: Sequence[Any]) -> dict[str, str]:
 
 def layers(chosen: Mapping[str, str]) -> list[Layer]:
     """All that YAMLs set, in the order of ``defaults:`` in ``config.yaml``; later ones win."""
-    document = read(paths.configs() / "config.yaml")
-    result = [
-        Layer(*(choices.placed(tree, "", "_global_") for tree in (document.values, document.marks)))
-    ]
+    result = [choices.placed(read(paths.configs() / "config.yaml"), "")]
     for group in choices.GROUPS:
-        for name in choices.ancestors(group, chosen[group]):
-            yaml = choices.document(group, name)
-            if yaml:
-                trees = (yaml.values, yaml.marks)
-                result.append(Layer(*(choices.placed(tree, group, yaml.package) for tree in trees)))
+        result += [choices.placed(yaml, group) for yaml in choices.documents(group, chosen[group])]
     methods = settings.lineage(chosen["method"])
     protocols = choices.ancestors("protocol", chosen["protocol"])
-    for part, group in (("experiment", "experiment"), ("sets", "dataset")):
+    for part, group in settings.PARTS.items():
         names = choices.ancestors(group, chosen[group])
         result += settings.layers(part, protocols, methods, names)
-    return result + [Layer(*choices.own_values(group, chosen[group])) for group in choices.GROUPS]
+    return result + [choices.own_values(group, chosen[group]) for group in choices.GROUPS]
 
 
 def _typed(overrides: Sequence[str]) -> set[tuple[str, ...]]:
