@@ -47,6 +47,11 @@ class Facts:
     citation: str
     files: dict[str, str] = field(default_factory=dict)  # file it was read from -> its SHA-256
 
+    @property
+    def columns(self) -> list[str]:
+        """Names of the inputs, then of the target."""
+        return [column.name for column in (*self.inputs, self.target)]
+
     @classmethod
     def from_entry(cls, name: str, entry: Mapping[str, Any], files: dict[str, str]) -> Facts:
         """Of an entry in a ``facts.yaml``, where a column is ``[name, meaning, unit]``."""
@@ -112,7 +117,8 @@ class Dataset(ABC):
         """How a table of new rows becomes the inputs of a model trained on split `split`."""
         from pi3nn.data.own.columns import Schema
 
-        return Schema.of_numbers([c.name for c in self.facts.inputs], self.facts.target.name)
+        *inputs, target = self.facts.columns
+        return Schema.of_numbers(inputs, target)
 
 
 def check_choice(settings: Any, key: str, valid: Sequence[str]) -> None:

@@ -60,8 +60,7 @@ class CubicDataset(Dataset):
     def table(self) -> pd.DataFrame:
         """The training rows of split 1."""
         train = self.split(1).train
-        columns = [*(column.name for column in self.facts.inputs), "y"]
-        return pd.DataFrame(np.column_stack([train.x, train.y]), columns=columns)
+        return pd.DataFrame(np.column_stack([train.x, train.y]), columns=self.facts.columns)
 
     def split(self, split: int) -> Split:
         """Sets ``train``, ``test`` (fresh rows like it) and ``ood``, drawn with seed `split`.

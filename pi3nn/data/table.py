@@ -55,8 +55,7 @@ class TableDataset(Dataset):
 
     def table(self) -> pd.DataFrame:
         """The inputs as the networks get them, before scaling, and the target."""
-        names = [*self._schema.inputs, self._schema.target]
-        return pd.DataFrame(np.column_stack([self._x, self._y]), columns=names)
+        return pd.DataFrame(np.column_stack([self._x, self._y]), columns=self.facts.columns)
 
     def schema(self, split: int) -> Schema:
         if self._settings.missing != "mean":

@@ -65,7 +65,7 @@ def load(settings: Settings) -> Dataset:
     file = f"uci/{settings.name}.csv.gz"
     raw = _read(file)
     facts = Facts.from_entry(settings.name, entry, {file: bundled.checksums()[file]})
-    raw = raw[[column.name for column in (*facts.inputs, facts.target)]]
+    raw = raw[facts.columns]
     return UciDataset(facts, raw if settings.limit is None else _sample(raw, settings.limit))
 
 
