@@ -53,9 +53,9 @@ def origins(cfg: DictConfig, overrides: Sequence[str]) -> list[Origin]:
     rows = []
     for path, value in leaves(values).items():
         key = ".".join(path)
-        text = _plain(value)
+        text = plain(value)
         if key in sweep:
-            path, text = ("sweep", key), f"{_plain(sweep[key])}, swept"
+            path, text = ("sweep", key), f"{plain(sweep[key])}, swept"
         rows.append(Origin(key, text, *_place(path, set_at, typed)))
     return rows
 
@@ -132,12 +132,12 @@ def _source(comment: str) -> str:
     return source[0] if source else textwrap.shorten(comment, 80, placeholder=" …")
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
     """As one would write it on the command line."""
     if isinstance(value, list):
-        return f"[{', '.join(map(_plain, value))}]"
+        return f"[{', '.join(map(plain, value))}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_plain(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {plain(each)}" for key, each in value.items()) + "}"
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     return str(value)
