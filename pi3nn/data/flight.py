@@ -11,10 +11,12 @@ import json
 import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from omegaconf import MISSING
 
@@ -23,9 +25,6 @@ from pi3nn.data import bundled, download
 from pi3nn.data.base import Dataset, Facts, Rows, Split, check_choice, check_positive
 from pi3nn.data.own import reading
 from pi3nn.errors import UserError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 JANUARY_TO_APRIL = "flight/flights_2008_jan_apr.csv.gz"
 MONTHLY = "flight/On_Time_Reporting_Carrier_On_Time_Performance_1987_present_2008_{month}.zip"
@@ -181,8 +180,6 @@ def _check(settings: Settings) -> None:
 
 def _cached(path: Path, checksum: str) -> Flights:
     """The complete rows of a file, from its parquet in the cache, which is made when missing."""
-    import pyarrow.parquet as pq
-
     compact = paths.cache() / "flight" / f"{checksum[:16]}.parquet"
     if not compact.is_file():
         flights = _read(path)
@@ -201,8 +198,6 @@ def _cached(path: Path, checksum: str) -> Flights:
 
 def _read(path: Path) -> Flights:
     """Read a table of flights block by block, keeping complete rows in small integers."""
-    import pyarrow as pa
-
     types: dict[str, Any] = {name: pa.float32() for name in COLUMNS}
     types["Origin"] = pa.string()
     if "month" in map(_same, reading.columns(path)):
@@ -245,8 +240,6 @@ def _check_values(path: Path, frame: pd.DataFrame) -> None:
 
 
 def _compact(frame: pd.DataFrame) -> pa.Table:
-    import pyarrow as pa
-
     compact = frame.astype(
         {**dict.fromkeys(COLUMNS, "int16"), **dict.fromkeys(("Month", *DAYS), "int8")}
     )
@@ -257,8 +250,6 @@ def _compact(frame: pd.DataFrame) -> pa.Table:
 
 def _joined(parts: list[Flights], months: list[int]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """All files as one frame, and their departures, of the months wanted."""
-    import pyarrow as pa
-
     flights = pa.concat_tables([part.rows for part in parts]).unify_dictionaries().to_pandas()
     departures = pd.concat([part.departures for part in parts])
     if set(months) == set(range(1, 13)):
@@ -293,8 +284,6 @@ def _ranks(settings: Settings, departures: pd.DataFrame) -> pd.Series[int]:
 
 def _shares(rank_table: str) -> pd.Series[float]:
     """Share of departures by airport, from a CSV with ``Origin`` and ``percentage``."""
-    import pyarrow as pa
-
     path = Path(rank_table).expanduser()
     if rank_table in download.registry() and not path.is_file():
         path = download.fetch(rank_table)

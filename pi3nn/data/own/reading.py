@@ -18,12 +18,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
 
 from pi3nn.errors import UserError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 BLOCK = 1 << 20  # bytes of text parsed at a time; Arrow reads some thirty blocks ahead
 
@@ -48,8 +50,6 @@ def chunks(
         For a file that is missing, empty, damaged, not UTF-8, or lacks a column; for a row with
         too many or too few values, and a value of the wrong type.
     """
-    import pyarrow as pa
-
     names = columns(path)
     in_file = _match(path, names, types, same)
     try:
@@ -61,24 +61,17 @@ def chunks(
 
 def text_table(path: Path, names: Sequence[str]) -> pa.Table:
     """These columns of a whole file, all as trimmed texts, null where a value is missing."""
-    import pyarrow as pa
-
     types = text_types(names)
     return pa.Table.from_batches(map(trimmed, chunks(path, types)), pa.schema(types))
 
 
 def text_types(names: Sequence[str]) -> dict[str, pa.DataType]:
     """The types that ask `chunks` for texts."""
-    import pyarrow as pa
-
     return dict.fromkeys(names, pa.string())
 
 
 def trimmed(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch of texts without spaces around them, null where that is empty, "nan" or "nat"."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     columns = []
     for column in batch.columns:
         texts = pc.utf8_trim_whitespace(column)
@@ -90,8 +83,6 @@ def trimmed(batch: pa.RecordBatch) -> pa.RecordBatch:
 def columns(path: Path) -> list[str]:
     """Names of a table's columns; each may be there only once."""
     if _is_parquet(path):
-        import pyarrow.parquet as pq
-
         try:
             with readable(path), path.open("rb") as file:
                 names = list(pq.read_schema(file).names)
@@ -196,24 +187,20 @@ def _match(
 
 
 def _parquet(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
-    import pyarrow.parquet as pq
-
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(columns=names):
             yield batch.select(names)
 
 
 def _csv(path: Path, names: list[str], types: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-    import pyarrow.csv as pc
-
     with (
         open_bytes(path) as file,
-        pc.open_csv(
+        pa.csv.open_csv(
             file,
             # One thread: only then do errors carry the number of the line.
-            read_options=pc.ReadOptions(use_threads=False, block_size=BLOCK),
-            parse_options=pc.ParseOptions(delimiter=_delimiter(path)),
-            convert_options=pc.ConvertOptions(
+            read_options=pa.csv.ReadOptions(use_threads=False, block_size=BLOCK),
+            parse_options=pa.csv.ParseOptions(delimiter=_delimiter(path)),
+            convert_options=pa.csv.ConvertOptions(
                 include_columns=names,
                 column_types=dict(zip(names, types.values(), strict=True)),
                 strings_can_be_null=True,
@@ -226,8 +213,6 @@ def _csv(path: Path, names: list[str], types: Mapping[str, Any]) -> Iterator[pa.
 
 def _excel(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     """The whole sheet as one batch of texts: cells of a column need not be of one type."""
-    import pyarrow as pa
-
     sheet = _sheet(path)
     texts = [[None if cell is None else str(cell) for cell in sheet[name]] for name in names]
     yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in texts], names)
