@@ -112,12 +112,12 @@ class Schema:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Schema:
-        columns = (
+        columns = tuple(
             InputColumn(str(c["name"]), str(c["kind"]), tuple(map(str, c["levels"])))
             for c in plain["columns"]
         )
         fill = tuple(map(float, plain["fill"]))
-        return cls(tuple(columns), str(plain["target"]), str(plain["missing"]), fill)
+        return cls(columns, str(plain["target"]), str(plain["missing"]), fill)
 
     @classmethod
     def of_numbers(cls, names: Sequence[str], target: str) -> Schema:

@@ -52,8 +52,9 @@ def chunks(
     """
     names = columns(path)
     in_file = _match(path, names, types, same)
+    batches = _parquet if _is_parquet(path) else _excel if _is_excel(path) else _csv
     try:
-        for batch in _batches(path, in_file, types):
+        for batch in batches(path, in_file, types):
             yield batch.rename_columns(list(types)).cast(pa.schema(types))
     except ValueError as error:  # Arrow's errors are ValueErrors
         raise UserError(_sentence(path, str(error), names)) from error
@@ -135,12 +136,6 @@ def the_table_in(archive: zipfile.ZipFile) -> str:
     return tables[0]
 
 
-def _batches(path: Path, names: list[str], types: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-    if _is_parquet(path):
-        return _parquet(path, names)
-    return _excel(path, names) if _is_excel(path) else _csv(path, names, types)
-
-
 def _is_parquet(path: Path) -> bool:
     return path.suffix in (".parquet", ".pq")
 
@@ -186,7 +181,7 @@ def _match(
     return [by_meaning[same(name)] for name in types]
 
 
-def _parquet(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
+def _parquet(path: Path, names: list[str], _: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(columns=names):
             yield batch.select(names)
@@ -211,7 +206,7 @@ def _csv(path: Path, names: list[str], types: Mapping[str, Any]) -> Iterator[pa.
         yield from reader
 
 
-def _excel(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
+def _excel(path: Path, names: list[str], _: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     """The whole sheet as one batch of texts: cells of a column need not be of one type."""
     sheet = _sheet(path)
     texts = [[None if cell is None else str(cell) for cell in sheet[name]] for name in names]
