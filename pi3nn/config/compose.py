@@ -99,9 +99,9 @@ def differences(cfg: DictConfig) -> list[str]:
     ]
     if foreign:
         return foreign
-    own = _values_of_experiment(*(f"{group}={name}" for group, name in chosen.items()))
+    usual = _values_of_experiment(*(f"{group}={name}" for group, name in chosen.items()))
     here = _decisive_values(cfg)
-    return sorted(key for key in {*own, *here} if own.get(key, "") != here.get(key, ""))
+    return sorted(key for key in {*usual, *here} if usual.get(key, "") != here.get(key, ""))
 
 
 @functools.lru_cache(maxsize=256)

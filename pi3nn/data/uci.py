@@ -77,11 +77,6 @@ def _sample(raw: pd.DataFrame, limit: int) -> pd.DataFrame:
     return raw.iloc[np.sort(chosen)].reset_index(drop=True)
 
 
-def names() -> list[str]:
-    """The names of the nine sets."""
-    return sorted(bundled.entries("uci"))
-
-
 def header(name: str) -> list[str]:
     """Column names of a bundled file: inputs, the other target if there is one, the target."""
     entry = _entry(name)
