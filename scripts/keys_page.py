@@ -11,12 +11,13 @@ import typing
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from enum import Enum
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from pi3nn import config, data, methods, paths
+from pi3nn.config import document
+from pi3nn.config.origins import plain
 from pi3nn.engine import lstm
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def page() -> str:
-    run = values(CONFIGS / "config.yaml")
+    run = document.read(CONFIGS / "config.yaml").values
     shown = [f.name for f in fields(config.RunConfig) if f.name in run and f.name != "encoder"]
     parts = [INTRO, "## Of a run", table("", config.RunConfig, [CONFIGS / "config.yaml"], shown)]
     parts += ["## Choices", *map(choices, ("experiment", "protocol", "dataset", "method"))]
@@ -61,24 +62,22 @@ def page() -> str:
     parts += [table("encoder.", lstm.Settings, [settings])]
     parts += ["## Of a data set"]
     for source in data.sources():
-        files = [
-            path for path in files_of("dataset") if config.schema_of("dataset", path.stem) == source
-        ]
+        files = files_of("dataset", source)
         names = ", ".join(f"`{path.stem}`" for path in files)
         parts += [f"### From the source {source}", f"Data sets: {names}."]
         parts += [table("dataset.", data.source(source).Settings, files)]
     parts += ["## Of a method"]
     for kind in methods.kinds():
-        files = [
-            path for path in files_of("method") if config.schema_of("method", path.stem) == kind
-        ]
+        files = files_of("method", kind)
         parts += [f"### Of {kind}", table("method.", methods.get(kind).Settings, files[:1])]
         parts += [variant(path, kind) for path in files[1:]]
     return "\n\n".join(parts) + "\n"
 
 
-def files_of(group: str) -> list[Path]:
-    return sorted((CONFIGS / group).glob("*.yaml"))
+def files_of(group: str, schema: str | None = None) -> list[Path]:
+    """The YAMLs of a group, or those of them that have a schema."""
+    files = sorted((CONFIGS / group).glob("*.yaml"))
+    return [path for path in files if schema in (None, config.schema_of(group, path.stem))]
 
 
 def choices(group: str) -> str:
@@ -89,20 +88,15 @@ def choices(group: str) -> str:
 
 def heading(path: Path) -> str:
     """The comment at the top of a file, up to its first full stop."""
-    lines = [
-        line for line in path.read_text(encoding="utf-8").splitlines() if "@package" not in line
-    ]
-    top = []
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        top.append(line.lstrip("# "))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = [line for line in lines if "@package" not in line]
+    top = [line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines)]
     return re.split(r"(?<=[^.]\.) ", " ".join(top) + " ")[0].strip()
 
 
 def variant(path: Path, kind: str) -> str:
     """What a YAML that builds on another sets anew."""
-    keys = {key: value for key, value in values(path).items() if key not in ("name", "defaults")}
+    keys = {key: value for key, value in document.read(path).values.items() if key != "name"}
     listed = ", ".join(f"`{key}: {plain(value)}`" for key, value in keys.items())
     return f"`method={path.stem}` is `{kind}`" + (
         f" with {listed}." if keys else " under another name."
@@ -142,38 +136,18 @@ def default_of(field: Any, files: list[Path]) -> str:
     return "must be given" if given[0] == "???" else f"`{plain(given[0])}`"
 
 
-def values(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return content
-
-
 def flat(path: Path) -> dict[str, Any]:
     """The keys of a YAML, those below `method` or, in the settings, the encoder among them."""
-    content = values(path)
+    content = document.read(path).values
     if path.parent.name == "settings":
         return dict(content["streamflow"]["both"]["encoder"])
     return content | content.get("method", {})
 
 
 def comments(path: Path) -> dict[str, str]:
-    """What a YAML says of each key: behind it, with the lines below, or else above it."""
-    meanings: dict[str, str] = {}
-    above: list[str] = []  # the comment that holds for all keys until the next one
-    key, column, was_comment = "", -1, False
-    for line in path.read_text(encoding="utf-8").splitlines():
-        code, mark, text = re.match(r"^(.*?)(?:(?:^|(?<=\s))(#+) ?(.*))?$", line).groups()  # type: ignore[union-attr]
-        if mark and not code.strip():
-            if len(code) == column:
-                meanings[key] += f" {text}"
-            else:
-                above = [*above, text] if was_comment else [text]
-        elif match := re.match(r"\s*([\w.]+):", code):
-            key, column = match[1], len(code) if mark else -1
-            meanings.setdefault(key, text if mark else " ".join(above))
-        else:
-            above, column = [], -1
-        was_comment = bool(mark) and not code.strip()
-    return meanings
+    """What a YAML says of each key."""
+    marks = document.leaves(document.read(path).marks)
+    return {keys[-1]: mark.comment for keys, mark in marks.items()}
 
 
 def of_code(schema: Any, name: str) -> str:
@@ -200,15 +174,6 @@ def typed(hint: Any) -> str:
         return " \\| ".join(member.name for member in hint)
     names = {int: "whole number", float: "number", str: "text", bool: "true \\| false"}
     return names.get(hint, "any")
-
-
-def plain(value: Any) -> str:
-    """As one would write it on the command line."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value).replace("'", "")
 
 
 def cell(text: str) -> str:

@@ -8,10 +8,10 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import data, methods
-from pi3nn.config.compose import apply, first_line, sweep_points
+from pi3nn.config.compose import apply, sweep_points
 from pi3nn.config.schema import LISTS, Calibrate, RunConfig
 from pi3nn.engine import lstm
-from pi3nn.errors import UserError, nearest
+from pi3nn.errors import UserError, first_line, nearest
 
 
 def check(cfg: DictConfig) -> None:

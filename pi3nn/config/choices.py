@@ -11,7 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from pi3nn import paths
-from pi3nn.config.document import Document, Tree, merged, read
+from pi3nn.config.document import Document, Layer, merged, read
 
 # The config groups, each of which wins over those before it.
 GROUPS = ("protocol", "dataset", "method", "experiment")
@@ -22,10 +22,8 @@ _own_folders: list[Path] = []  # of ``--config-dir`` and ``hydra.searchpath``, t
 def use_folders(arguments: Sequence[str]) -> bool:
     """Look for YAMLs also in the folders that a command's arguments name; whether one is new."""
     named = [path for path in _folders(arguments) if path.is_dir()]
-    rest = [path for path in _own_folders if path not in named]
-    changed = bool(named)
-    _own_folders[:] = [*named, *rest]
-    return changed
+    _own_folders[:] = [*named, *(path for path in _own_folders if path not in named)]
+    return bool(named)
 
 
 def _folders(arguments: Sequence[str]) -> list[Path]:
@@ -70,48 +68,47 @@ def document(group: str, name: str) -> Document | None:
     return next((read(path) for path in paths_of_name if path.is_file()), None)
 
 
-def is_own(path: Path) -> bool:
-    """Whether a YAML is a user's."""
-    return not path.is_relative_to(paths.configs().absolute())
-
-
 def ancestors(group: str, name: str) -> list[str]:
     """The names that a choice starts from by its ``defaults:``, the first one first, itself last."""
     yaml = document(group, name)
-    parents = _parents(group, yaml) if yaml else []
-    above = [
-        ancestor for parent in parents if parent != name for ancestor in ancestors(group, parent)
-    ]
-    return list(dict.fromkeys([*above, name]))
+    line = []
+    for parent in _parents(group, yaml) if yaml else []:
+        if parent != name:
+            line += ancestors(group, parent)
+    return list(dict.fromkeys([*line, name]))
+
+
+def documents(group: str, name: str) -> list[Document]:
+    """The YAMLs of `ancestors`; one that is missing is left out."""
+    yamls = [document(group, ancestor) for ancestor in ancestors(group, name)]
+    return [yaml for yaml in yamls if yaml]
 
 
 def schema_of(group: str, name: str) -> str | None:
     """Kind of a method, source of a data set; None where the YAML is missing or names none."""
-    for ancestor in ancestors(group, name):
-        yaml = document(group, ancestor)
-        for entry in yaml.defaults if yaml else []:
+    for yaml in documents(group, name):
+        for entry in yaml.defaults:
             head, _, last = _config_name(entry).rpartition("/")
             if head == f"/schema/{group}":
                 return last
     return None
 
 
-def own_values(group: str, name: str) -> tuple[Tree, Tree]:
-    """Values and marks of what a user's own YAMLs set, in the order of their ``defaults:``."""
-    values, marks = [], []
-    for ancestor in ancestors(group, name):
-        yaml = document(group, ancestor)
-        if yaml and is_own(yaml.path):
-            values.append(placed(yaml.values, group, yaml.package))
-            marks.append(placed(yaml.marks, group, yaml.package))
-    return merged(*values), merged(*marks)
+def own_values(group: str, name: str) -> Layer:
+    """What a user's own YAMLs set, in the order of their ``defaults:``."""
+    ours = paths.configs().absolute()
+    yamls = [yaml for yaml in documents(group, name) if not yaml.path.is_relative_to(ours)]
+    layers = [placed(yaml, group) for yaml in yamls]
+    values, marks = zip(*layers, strict=True) if layers else ((), ())
+    return Layer(merged(*values), merged(*marks))
 
 
-def placed(tree: Tree, group: str, package: str | None) -> Tree:
+def placed(yaml: Document, group: str) -> Layer:
     """Keys as the run has them: those of a method's or data set's YAML stand below its group."""
-    if package == "_global_" or group in ("protocol", "experiment"):
-        return {key: value for key, value in tree.items() if key != "hydra"}
-    return {group: tree}
+    layer = Layer(yaml.values, yaml.marks)
+    if yaml.package != "_global_" and group in ("dataset", "method"):
+        return Layer(*({group: tree} for tree in layer))
+    return Layer(*({k: v for k, v in tree.items() if k != "hydra"} for tree in layer))
 
 
 def _all() -> list[Path]:

@@ -6,7 +6,8 @@ import copy
 import functools
 import json
 from collections.abc import Sequence
-from typing import Any
+from itertools import product
+from typing import Any, cast
 
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
@@ -15,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from pi3nn import paths
 from pi3nn.config import choices
-from pi3nn.config.document import leaves
+from pi3nn.config.document import Tree, leaves
 from pi3nn.config.schema import LISTS, register_schemas
 from pi3nn.config.settings import register_settings
 
@@ -58,10 +59,13 @@ def settle_sweep(cfg: DictConfig, overrides: Sequence[str]) -> None:
 
 def sweep_points(cfg: DictConfig) -> list[dict[str, Any]]:
     """Every combination of the values in ``sweep``: one ``{key: value}`` each."""
-    points: list[dict[str, Any]] = [{}]
-    for key, values in cfg.sweep.items():
-        points = [{**point, str(key): value} for point in points for value in values]
-    return points
+    keys = [str(key) for key in cfg.sweep]
+    return [dict(zip(keys, values, strict=True)) for values in product(*cfg.sweep.values())]
+
+
+def resolved(cfg: DictConfig) -> Tree:
+    """All values as plain Python objects, enumerations by their names."""
+    return cast(Tree, OmegaConf.to_container(cfg, resolve=True, enum_to_str=True))
 
 
 def apply(cfg: DictConfig, point: dict[str, Any]) -> DictConfig:
@@ -95,9 +99,9 @@ def differences(cfg: DictConfig) -> list[str]:
     ]
     if foreign:
         return foreign
-    own = _values_of_experiment(*(f"{group}={name}" for group, name in chosen.items()))
+    usual = _values_of_experiment(*(f"{group}={name}" for group, name in chosen.items()))
     here = _decisive_values(cfg)
-    return sorted(key for key in {*own, *here} if own.get(key, "") != here.get(key, ""))
+    return sorted(key for key in {*usual, *here} if usual.get(key, "") != here.get(key, ""))
 
 
 @functools.lru_cache(maxsize=256)
@@ -109,15 +113,9 @@ def _values_of_experiment(*overrides: str) -> dict[str, str]:
 
 def _decisive_values(cfg: DictConfig) -> dict[str, str]:
     """Key -> its values, as JSON: of a swept key all of them, in whatever order."""
-    resolved = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
-    assert isinstance(resolved, dict)
-    tree = {key: resolved[key] for key in ("dataset", "method", *_COMPARED)}
-    values = {".".join(path): value for path, value in leaves(tree).items()}
+    tree = resolved(cfg)
+    compared = leaves({key: tree[key] for key in ("dataset", "method", *_COMPARED)})
+    values = {".".join(path): value for path, value in compared.items()}
     each = {key: value if key in LISTS else [value] for key, value in values.items()}
-    each |= {str(key): value for key, value in resolved["sweep"].items()}
+    each |= {str(key): value for key, value in tree["sweep"].items()}
     return {key: json.dumps(sorted(map(json.dumps, value))) for key, value in each.items()}
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an exception's text."""
-    return str(error).strip().split("\n", 1)[0]

@@ -6,7 +6,7 @@ import functools
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from omegaconf import OmegaConf
@@ -28,9 +28,20 @@ class Mark:
     comment: str
 
 
+class Layer(NamedTuple):
+    """Two trees of one shape: values, and where each stands."""
+
+    values: Tree
+    marks: Tree
+
+    def below(self, key: str) -> Layer:
+        """The part below a key."""
+        return Layer(self.values[key], self.marks[key])
+
+
 @dataclass(frozen=True)
 class Document:
-    """Two trees of one shape, `values` and `marks`; `defaults` and `package` are Hydra's."""
+    """What stands in a YAML; `defaults` and `package` are Hydra's."""
 
     path: Path
     values: Tree

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from pi3nn import paths
 from pi3nn.config import choices, settings
 from pi3nn.config.check import check
-from pi3nn.config.compose import settle_sweep
-from pi3nn.config.document import Mark, leaves, merged, read
-from pi3nn.config.settings import Layer
+from pi3nn.config.compose import resolved, settle_sweep
+from pi3nn.config.document import Layer, Mark, leaves, merged, read
 
 _NAMES_A_SOURCE = r"paper|appendix|section|released|discrepancies|choices\.md|choice|Keras|ours?\b"
 
@@ -47,17 +46,16 @@ def explain(cfg: DictConfig, overrides: Sequence[str]) -> list[str]:
 
 def origins(cfg: DictConfig, overrides: Sequence[str]) -> list[Origin]:
     """One for each key of `cfg`, whose sweep is settled; a key that is swept has all its values."""
-    resolved = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
-    assert isinstance(resolved, dict)
+    values = resolved(cfg)
+    sweep = values.pop("sweep")
     set_at = leaves(merged(*(layer.marks for layer in layers(chosen_names(overrides)))))
     typed = _typed(overrides)
-    sweep = resolved.pop("sweep")
     rows = []
-    for path, value in leaves({str(key): value for key, value in resolved.items()}).items():
+    for path, value in leaves(values).items():
         key = ".".join(path)
-        text = _plain(value)
+        text = plain(value)
         if key in sweep:
-            path, text = ("sweep", key), f"{_plain(sweep[key])}, swept"
+            path, text = ("sweep", key), f"{plain(sweep[key])}, swept"
         rows.append(Origin(key, text, *_place(path, set_at, typed)))
     return rows
 
@@ -67,9 +65,8 @@ def chosen_names(overrides: Sequence[str]) -> dict[str, str]:
     names = _choices(read(paths.configs() / "config.yaml").defaults)
     typed = dict(text.partition("=")[::2] for text in overrides)
     typed = {group: typed[group] for group in choices.GROUPS if group in typed}
-    for ancestor in choices.ancestors("experiment", typed.get("experiment", names["experiment"])):
-        document = choices.document("experiment", ancestor)
-        names |= _choices(document.defaults if document else [])
+    for yaml in choices.documents("experiment", typed.get("experiment", names["experiment"])):
+        names |= _choices(yaml.defaults)
     return names | typed
 
 
@@ -82,22 +79,15 @@ def _choices(defaults: Sequence[Any]) -> dict[str, str]:
 
 def layers(chosen: Mapping[str, str]) -> list[Layer]:
     """All that YAMLs set, in the order of ``defaults:`` in ``config.yaml``; later ones win."""
-    document = read(paths.configs() / "config.yaml")
-    result = [
-        Layer(*(choices.placed(tree, "", "_global_") for tree in (document.values, document.marks)))
-    ]
+    result = [choices.placed(read(paths.configs() / "config.yaml"), "")]
     for group in choices.GROUPS:
-        for name in choices.ancestors(group, chosen[group]):
-            yaml = choices.document(group, name)
-            if yaml:
-                trees = (yaml.values, yaml.marks)
-                result.append(Layer(*(choices.placed(tree, group, yaml.package) for tree in trees)))
+        result += [choices.placed(yaml, group) for yaml in choices.documents(group, chosen[group])]
     methods = settings.lineage(chosen["method"])
     protocols = choices.ancestors("protocol", chosen["protocol"])
-    for part, group in (("experiment", "experiment"), ("sets", "dataset")):
+    for part, group in settings.PARTS.items():
         names = choices.ancestors(group, chosen[group])
         result += settings.layers(part, protocols, methods, names)
-    return result + [Layer(*choices.own_values(group, chosen[group])) for group in choices.GROUPS]
+    return result + [choices.own_values(group, chosen[group]) for group in choices.GROUPS]
 
 
 def _typed(overrides: Sequence[str]) -> set[tuple[str, ...]]:
@@ -142,12 +132,12 @@ def _source(comment: str) -> str:
     return source[0] if source else textwrap.shorten(comment, 80, placeholder=" …")
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
     """As one would write it on the command line."""
     if isinstance(value, list):
-        return f"[{', '.join(map(_plain, value))}]"
+        return f"[{', '.join(map(plain, value))}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_plain(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {plain(each)}" for key, each in value.items()) + "}"
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     return str(value)

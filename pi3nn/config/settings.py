@@ -12,24 +12,18 @@ import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from hydra.core.config_store import ConfigNode, ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
 from pi3nn import paths
 from pi3nn.config import choices
-from pi3nn.config.document import Mark, Tree, leaves, merged, read
+from pi3nn.config.document import Layer, Mark, Tree, leaves, merged, read
 from pi3nn.errors import UserError, nearest
 
 _ALL = "all"  # the table of what all methods share
-
-
-class Layer(NamedTuple):
-    """A part of a table that holds for a run: values, and where each stands."""
-
-    values: Tree
-    marks: Tree
+PARTS = {"experiment": "experiment", "sets": "dataset"}  # part of a table -> the group it is about
 
 
 @dataclass(frozen=True)
@@ -59,20 +53,19 @@ def register_settings() -> None:
     a user's own YAMLs, ``settings/own/<group>/<name>``."""
     ConfigStore.instance().repo["settings"] = {}
     lineages = {method: lineage(method) for method in choices.names("method")}
-    for part, group in (("experiment", "experiment"), ("sets", "dataset")):
-        ancestors = {name: choices.ancestors(group, name) for name in choices.names(group)}
-        for protocol in choices.names("protocol"):
-            protocols = choices.ancestors("protocol", protocol)
-            for (method, line), (name, line_of_name) in itertools.product(
-                lineages.items(), ancestors.items()
-            ):
-                parts = layers(part, protocols, line, line_of_name)
-                values = merged(*(layer.values for layer in parts))
-                _store(f"{part}/{protocol}/{method}", name, values)
+    ancestors = {
+        group: {name: choices.ancestors(group, name) for name in choices.names(group)}
+        for group in choices.GROUPS
+    }
+    for part, group in PARTS.items():
+        for (protocol, protocols), (method, methods), (name, names) in itertools.product(
+            ancestors["protocol"].items(), lineages.items(), ancestors[group].items()
+        ):
+            values = merged(*(layer.values for layer in layers(part, protocols, methods, names)))
+            _store(f"{part}/{protocol}/{method}", name, values)
     for group in choices.GROUPS:
-        for name in choices.names(group):
-            values, _ = choices.own_values(group, name)
-            _store(f"own/{group}", name, _no_longer_swept(values))
+        for name in ancestors[group]:
+            _store(f"own/{group}", name, _no_longer_swept(choices.own_values(group, name).values))
 
 
 def _store(group: str, name: str, values: Tree) -> None:
@@ -103,7 +96,7 @@ def layers(
             if entry and all(limit is None or name in limit for limit in limits):
                 for heading in ("both", *protocols):
                     if entry.values.get(heading):
-                        yield Layer(entry.values[heading], entry.marks[heading])
+                        yield entry.below(heading)
 
 
 def lineage(method: str) -> list[str]:
@@ -156,9 +149,7 @@ def _block(table: Layer, allowed: tuple[str, ...]) -> Block:
 
 
 def _entries(table: Layer, heading: str, group: str) -> dict[str, Layer]:
-    if heading not in table.values:
-        return {}
-    return _checked(Layer(table.values[heading], table.marks[heading]), group)
+    return _checked(table.below(heading), group) if heading in table.values else {}
 
 
 def _checked(table: Layer, group: str) -> dict[str, Layer]:
@@ -171,7 +162,7 @@ def _checked(table: Layer, group: str) -> dict[str, Layer]:
             raise UserError(f"{file}: there is no {group} '{name}'{nearest(str(name), names)}")
         if not isinstance(values, dict):
             raise UserError(f"{file}: below '{name}' stand keys and values, not {values!r}")
-    return {name: Layer(table.values[name], table.marks[name]) for name in table.values}
+    return {name: table.below(name) for name in table.values}
 
 
 def _by_protocol(entry: Layer) -> Layer:

@@ -17,7 +17,7 @@ from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
 
 from pi3nn import paths
 from pi3nn.data.base import Dataset
-from pi3nn.errors import UserError, nearest
+from pi3nn.errors import UserError, first_line, nearest
 
 
 def sources() -> list[str]:
@@ -39,8 +39,7 @@ def names() -> list[str]:
 def ready() -> list[str]:
     """Names of the data sets that can be loaded as they are: not one whose file the user names."""
     folder = paths.configs() / "dataset"
-    texts = {name: (folder / f"{name}.yaml").read_text(encoding="utf-8") for name in names()}
-    return [name for name, text in texts.items() if "\npath: ???" not in text]
+    return [n for n in names() if "\npath: ???" not in (folder / f"{n}.yaml").read_text("utf-8")]
 
 
 def settings(name: str, /, **overrides: Any) -> Any:
@@ -68,19 +67,20 @@ def settings(name: str, /, **overrides: Any) -> Any:
             f"the data set '{name}' has no key '{key}'{nearest(key, map(str, schema))}"
         ) from error
     except OmegaConfBaseException as error:
-        text = str(error).split("\n", 1)[0]
-        raise UserError(f"the data set '{name}' can't take {error.full_key}: {text}") from error
+        reason = first_line(error)
+        raise UserError(f"the data set '{name}' can't take {error.full_key}: {reason}") from error
 
 
 def load(config: Mapping[str, Any]) -> Dataset:
     """Load the data set that `config`, the resolved node ``dataset`` of a run, describes."""
-    module = source(config["source"])
-    dataset: Dataset = module.load(module.Settings(**config))
-    return dataset
+    return _load(source(config["source"]).Settings(**config))
 
 
 def open_dataset(name: str, /, **overrides: Any) -> Dataset:
     """Load a data set by its name, as `settings` gives it."""
-    chosen = settings(name, **overrides)
+    return _load(settings(name, **overrides))
+
+
+def _load(chosen: Any) -> Dataset:
     dataset: Dataset = source(chosen.source).load(chosen)
     return dataset

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+
+from pi3nn.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from pi3nn.data.own.columns import Schema
@@ -44,6 +47,18 @@ class Facts:
     citation: str
     files: dict[str, str] = field(default_factory=dict)  # file it was read from -> its SHA-256
 
+    @property
+    def columns(self) -> list[str]:
+        """Names of the inputs, then of the target."""
+        return [column.name for column in (*self.inputs, self.target)]
+
+    @classmethod
+    def from_entry(cls, name: str, entry: Mapping[str, Any], files: dict[str, str]) -> Facts:
+        """Of an entry in a ``facts.yaml``, where a column is ``[name, meaning, unit]``."""
+        texts = {key: entry[key] for key in ("title", "source", "licence", "citation")}
+        inputs = tuple(Column(*column) for column in entry["inputs"])
+        return cls(name, inputs=inputs, target=Column(*entry["target"]), files=files, **texts)
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -55,6 +70,11 @@ class Rows:
     x: Array
     y: Array
     index: NDArray[Any] | None = None
+
+    def take(self, numbers: NDArray[np.int64]) -> Rows:
+        """The rows of these numbers, in this order."""
+        index = None if self.index is None else self.index[numbers]
+        return Rows(self.x[numbers], self.y[numbers], index)
 
 
 @dataclass(frozen=True)
@@ -97,4 +117,21 @@ class Dataset(ABC):
         """How a table of new rows becomes the inputs of a model trained on split `split`."""
         from pi3nn.data.own.columns import Schema
 
-        return Schema.of_numbers([c.name for c in self.facts.inputs], self.facts.target.name)
+        *inputs, target = self.facts.columns
+        return Schema.of_numbers(inputs, target)
+
+
+def check_choice(settings: Any, key: str, valid: Sequence[str]) -> None:
+    """Refuse a value of ``dataset.<key>`` that is not one of `valid`."""
+    value = getattr(settings, key)
+    if value not in valid:
+        raise UserError(
+            f"dataset.{key}={value}{nearest(value, valid)}: must be {' or '.join(valid)}"
+        )
+
+
+def check_positive(settings: Any, *keys: str) -> None:
+    """Refuse values of ``dataset.<key>`` below 1."""
+    for key in keys:
+        if getattr(settings, key) < 1:
+            raise UserError(f"dataset.{key}={getattr(settings, key)}: must be 1 or more")

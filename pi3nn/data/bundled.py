@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+from typing import Any
+
+import yaml
 
 from pi3nn import paths
 from pi3nn.errors import UserError
@@ -21,13 +25,16 @@ def checksums() -> dict[str, str]:
         raise UserError(f"the registry of checksums {registry} can't be read: {_REPAIR}") from error
 
 
-def read(name: str) -> bytes:
-    """Return the content of a bundled file, once its checksum is right.
+@functools.cache
+def entries(source: str) -> dict[str, dict[str, Any]]:
+    """What ``<source>/facts.yaml`` says of each data set."""
+    text = (paths.bundled_data() / source / "facts.yaml").read_text(encoding="utf-8")
+    by_name: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    return by_name
 
-    Parameters
-    ----------
-    name
-        The file's name below the data folder, as in the registry: ``uci/boston.csv.gz``.
+
+def read(name: str) -> bytes:
+    """Return the content of a bundled file, named as in `checksums`, once its checksum is right.
 
     Raises
     ------

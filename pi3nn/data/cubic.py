@@ -15,8 +15,8 @@ import pandas as pd
 from numpy.random import Generator
 from omegaconf import MISSING
 
-from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split
-from pi3nn.errors import UserError, nearest
+from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split, check_choice, check_positive
+from pi3nn.errors import UserError
 
 HEAVY_DEGREES = 2.0  # of Student's t: its variance is infinite
 DRAWS = ("numpy", "torch")
@@ -60,8 +60,7 @@ class CubicDataset(Dataset):
     def table(self) -> pd.DataFrame:
         """The training rows of split 1."""
         train = self.split(1).train
-        columns = [*(column.name for column in self.facts.inputs), "y"]
-        return pd.DataFrame(np.column_stack([train.x, train.y]), columns=columns)
+        return pd.DataFrame(np.column_stack([train.x, train.y]), columns=self.facts.columns)
 
     def split(self, split: int) -> Split:
         """Sets ``train``, ``test`` (fresh rows like it) and ``ood``, drawn with seed `split`.
@@ -109,15 +108,9 @@ def load(settings: Settings) -> Dataset:
     """Check the settings; the rows are drawn by `split`."""
     if settings.dimension not in (1, 10):
         raise UserError(f"dataset.dimension={settings.dimension}: must be 1 or 10")
-    for key, valid in (("draws", DRAWS), ("noise", NOISES)):
-        value = getattr(settings, key)
-        if value not in valid:
-            raise UserError(
-                f"dataset.{key}={value}{nearest(value, valid)}: must be {' or '.join(valid)}"
-            )
-    for key in ("rows", "test_rows", "ood_rows"):
-        if getattr(settings, key) < 1:
-            raise UserError(f"dataset.{key}={getattr(settings, key)}: must be 1 or more")
+    check_choice(settings, "draws", DRAWS)
+    check_choice(settings, "noise", NOISES)
+    check_positive(settings, "rows", "test_rows", "ood_rows")
     if settings.line_rows < 0 or (settings.line_rows and settings.dimension != 1):
         raise UserError(f"dataset.line_rows={settings.line_rows}: 0 or more, for one input only")
     if settings.shifts and settings.dimension == 1:

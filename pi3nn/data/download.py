@@ -197,7 +197,11 @@ def _retrieve(address: Path | str, name: str) -> None:
             _download(address, temporary, last=next(attempts) == ATTEMPTS)
         _check_content(Path(temporary), name)
         if expected is not None and sha256(Path(temporary)) != expected:
-            raise UnavailableError(_other_checksum(name, expected))
+            if registry()[name].sha256 is not None:
+                raise UnavailableError(f"the file has another SHA-256 than {expected}")
+            raise UnavailableError(
+                f"the file differs from the first download: delete {record_of(name)} to accept it"
+            )
         os.chmod(temporary, SHARED)
         if expected is None:
             # Before the rename, so that no download ever stands here unrecorded.
@@ -286,12 +290,6 @@ def _check_content(path: Path, name: str) -> None:
             raise UnavailableError("a damaged or cut-off zip archive") from error
         if damaged is not None:
             raise UnavailableError(f"a damaged zip archive: {damaged} can't be unpacked")
-
-
-def _other_checksum(name: str, expected: str) -> str:
-    if registry()[name].sha256 is None:
-        return f"the file differs from the first download: delete {record_of(name)} to accept it"
-    return f"the file has another SHA-256 than {expected}"
 
 
 def _record(name: str, path: Path, address: str) -> None:

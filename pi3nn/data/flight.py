@@ -9,41 +9,32 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from omegaconf import MISSING
 
 from pi3nn import paths
-from pi3nn.data import download
-from pi3nn.data.base import Column, Dataset, Facts, Rows, Split
+from pi3nn.data import bundled, download
+from pi3nn.data.base import Dataset, Facts, Rows, Split, check_choice, check_positive
 from pi3nn.data.own import reading
-from pi3nn.errors import UserError, nearest
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from pi3nn.errors import UserError
 
 JANUARY_TO_APRIL = "flight/flights_2008_jan_apr.csv.gz"
 MONTHLY = "flight/On_Time_Reporting_Carrier_On_Time_Performance_1987_present_2008_{month}.zip"
 
-COLUMNS = {
-    "DayofMonth": Column("DayofMonth", "day of the month"),
-    "DayOfWeek": Column("DayOfWeek", "day of the week, 1 is Monday"),
-    "AirTime": Column("AirTime", "time in the air", "min"),
-    "Distance": Column("Distance", "distance between the airports", "miles"),
-    "DepDelay": Column("DepDelay", "delay at departure, early is negative", "min"),
-    "TaxiIn": Column("TaxiIn", "taxi time after landing", "min"),
-    "TaxiOut": Column("TaxiOut", "taxi time before take-off", "min"),
-    "ArrDelay": Column("ArrDelay", "delay at arrival, early is negative", "min"),
-}
 TARGET = "ArrDelay"
+DAYS = ("DayofMonth", "DayOfWeek")
+COLUMNS = (*DAYS, "AirTime", "Distance", "DepDelay", "TaxiIn", "TaxiOut", TARGET)
 FEATURES = {
-    "appendix": ("DayofMonth", "DayOfWeek", "AirTime", "Distance", "DepDelay", "TaxiOut"),
-    "body": ("DayofMonth", "DayOfWeek", "AirTime", "Distance", "TaxiIn", "TaxiOut"),
+    "appendix": (*DAYS, "AirTime", "Distance", "DepDelay", "TaxiOut"),
+    "body": (*DAYS, "AirTime", "Distance", "TaxiIn", "TaxiOut"),
 }
 
 # Which part of a rank's rows, sorted by TaxiOut, makes each set: (rank, from, to).
@@ -87,13 +78,10 @@ class FlightDataset(Dataset):
     """Flights with the rank of their origin (0: in no rank)."""
 
     def __init__(self, settings: Settings, facts: Facts, flights: pd.DataFrame) -> None:
-        self.facts = facts
-        self._settings = settings
-        self._flights = flights
-        needed = {4: settings.train_rows + settings.test_rows} if self._random else {}
+        self.facts, self._settings, self._flights = facts, settings, flights
         for rank in (1, 2, 3, 4):
             rows = int((flights["rank"] == rank).sum())
-            wanted = needed.get(rank, settings.test_rows if self._random else 20)
+            wanted = self._rows_drawn(rank) if self._random else 20
             if rows < wanted:
                 raise UserError(
                     f"{', '.join(facts.files)} has {rows} complete rows from airports of rank "
@@ -105,9 +93,12 @@ class FlightDataset(Dataset):
     def _random(self) -> bool:
         return self._settings.sampling == "random"
 
+    def _rows_drawn(self, rank: int) -> int:
+        return self._settings.test_rows + (self._settings.train_rows if rank == 4 else 0)
+
     def table(self) -> pd.DataFrame:
         """All complete rows: inputs, then target."""
-        return self._flights[[*(column.name for column in self.facts.inputs), TARGET]]
+        return self._flights[self.facts.columns]
 
     def split(self, split: int) -> Split:
         """Rows of the sets ``train``, ``rank4`` .. ``rank1``.
@@ -115,24 +106,23 @@ class FlightDataset(Dataset):
         ``sampling=random`` draws them with the seed `split`; ``slices`` are always the same.
         """
         chosen = self._drawn(split) if self._random else self._sliced()
-        inputs = [column.name for column in self.facts.inputs]
+        *inputs, target = self.facts.columns
         sets = {}
         for name, numbers in chosen.items():
             rows = self._flights.iloc[numbers]
-            sets[name] = Rows(rows[inputs].to_numpy(np.float64), rows[TARGET].to_numpy(np.float64))
+            sets[name] = Rows(rows[inputs].to_numpy(np.float64), rows[target].to_numpy(np.float64))
         return Split(sets)
 
     def _drawn(self, split: int) -> dict[str, NDArray[np.int64]]:
-        sizes = {1: 0, 2: 0, 3: 0, 4: self._settings.train_rows}
         sets = {}
         for rank in (4, 3, 2, 1):
             # One stream per rank: the rows of one do not depend on the size of another.
             generator = np.random.default_rng([split, rank])
             rows = np.flatnonzero(self._flights["rank"] == rank)
-            drawn = generator.choice(rows, sizes[rank] + self._settings.test_rows, replace=False)
+            drawn = generator.choice(rows, self._rows_drawn(rank), replace=False)
             if rank == 4:
-                sets["train"] = drawn[: sizes[rank]]
-            sets[f"rank{rank}"] = drawn[sizes[rank] :]
+                sets["train"], drawn = np.split(drawn, [self._settings.train_rows])
+            sets[f"rank{rank}"] = drawn
         return sets
 
     def _sliced(self) -> dict[str, NDArray[np.int64]]:
@@ -166,8 +156,7 @@ def load(settings: Settings) -> Dataset:
     else:
         files = [download.fetch(n) for n in downloads(settings) if n != settings.rank_table]
     log.info("flights from %s", ", ".join(map(str, files)))
-    checksums = {}
-    parts = []
+    checksums, parts = {}, []
     for path in files:
         if not path.is_file():
             raise UserError(f"dataset.path={path}: there is no such file")
@@ -175,38 +164,22 @@ def load(settings: Settings) -> Dataset:
         parts.append(_cached(path, checksums[path.name]))
     flights, departures = _joined(parts, settings.months)
     flights["rank"] = _ranks(settings, departures).reindex(flights["Origin"], fill_value=0).array
-    facts = Facts(
-        name="flight",
-        title="US domestic flights of 2008: arrival delay",
-        inputs=tuple(COLUMNS[name] for name in FEATURES[settings.features]),
-        target=COLUMNS[TARGET],
-        source="https://transtats.bts.gov",
-        licence="public domain (a work of the United States government)",
-        citation="Bureau of Transportation Statistics, Airline On-Time Performance Data, 2008; "
-        "collected in ASA Data Expo 2009, doi:10.7910/DVN/HG7NV7",
-        files=checksums,
-    )
-    return FlightDataset(settings, facts, flights)
+    facts = Facts.from_entry("flight", bundled.entries("flight")["flight"], checksums)
+    by_name = {column.name: column for column in facts.inputs}
+    inputs = tuple(by_name[name] for name in FEATURES[settings.features])
+    return FlightDataset(settings, replace(facts, inputs=inputs), flights)
 
 
 def _check(settings: Settings) -> None:
-    for key, valid in (("features", tuple(FEATURES)), ("sampling", SAMPLINGS)):
-        value = getattr(settings, key)
-        if value not in valid:
-            raise UserError(
-                f"dataset.{key}={value}{nearest(value, valid)}: must be {' or '.join(valid)}"
-            )
+    check_choice(settings, "features", tuple(FEATURES))
+    check_choice(settings, "sampling", SAMPLINGS)
     if not settings.months or not set(settings.months) <= set(range(1, 13)):
         raise UserError(f"dataset.months={settings.months}: needs one or more of 1 to 12")
-    for key in ("train_rows", "test_rows"):
-        if getattr(settings, key) < 1:
-            raise UserError(f"dataset.{key}={getattr(settings, key)}: must be 1 or more")
+    check_positive(settings, "train_rows", "test_rows")
 
 
 def _cached(path: Path, checksum: str) -> Flights:
     """The complete rows of a file, from its parquet in the cache, which is made when missing."""
-    import pyarrow.parquet as pq
-
     compact = paths.cache() / "flight" / f"{checksum[:16]}.parquet"
     if not compact.is_file():
         flights = _read(path)
@@ -225,8 +198,6 @@ def _cached(path: Path, checksum: str) -> Flights:
 
 def _read(path: Path) -> Flights:
     """Read a table of flights block by block, keeping complete rows in small integers."""
-    import pyarrow as pa
-
     types: dict[str, Any] = {name: pa.float32() for name in COLUMNS}
     types["Origin"] = pa.string()
     if "month" in map(_same, reading.columns(path)):
@@ -258,7 +229,7 @@ def _check_values(path: Path, frame: pd.DataFrame) -> None:
         raise UserError(f"{path}, line {frame.index[frame['Origin'].isna()][0]}: no Origin")
     for name in (*COLUMNS, "Month"):
         values = frame[name]
-        limit = 127 if name in ("Month", "DayofMonth", "DayOfWeek") else 32767
+        limit = 127 if name in ("Month", *DAYS) else 32767
         odd = values.notna() & ((values.abs() > limit) | (values != values.round()))
         if odd.any():
             line = frame.index[odd][0]
@@ -269,10 +240,9 @@ def _check_values(path: Path, frame: pd.DataFrame) -> None:
 
 
 def _compact(frame: pd.DataFrame) -> pa.Table:
-    import pyarrow as pa
-
-    small = dict.fromkeys(COLUMNS, "int16") | dict.fromkeys(("DayofMonth", "DayOfWeek"), "int8")
-    compact = frame.astype({**small, "Month": "int8"})
+    compact = frame.astype(
+        {**dict.fromkeys(COLUMNS, "int16"), **dict.fromkeys(("Month", *DAYS), "int8")}
+    )
     origin = pa.array(frame["Origin"], pa.string()).dictionary_encode()
     table = pa.Table.from_pandas(compact[["Month", *COLUMNS]], preserve_index=False)
     return table.replace_schema_metadata(None).append_column("Origin", origin)
@@ -280,8 +250,6 @@ def _compact(frame: pd.DataFrame) -> pa.Table:
 
 def _joined(parts: list[Flights], months: list[int]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """All files as one frame, and their departures, of the months wanted."""
-    import pyarrow as pa
-
     flights = pa.concat_tables([part.rows for part in parts]).unify_dictionaries().to_pandas()
     departures = pd.concat([part.departures for part in parts])
     if set(months) == set(range(1, 13)):
@@ -316,8 +284,6 @@ def _ranks(settings: Settings, departures: pd.DataFrame) -> pd.Series[int]:
 
 def _shares(rank_table: str) -> pd.Series[float]:
     """Share of departures by airport, from a CSV with ``Origin`` and ``percentage``."""
-    import pyarrow as pa
-
     path = Path(rank_table).expanduser()
     if rank_table in download.registry() and not path.is_file():
         path = download.fetch(rank_table)

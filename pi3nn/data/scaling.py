@@ -22,15 +22,6 @@ def hold_out(n_rows: int, share: float, seed: int) -> tuple[Index, Index]:
     random_state=seed)``, which made the paper's splits; drawn here so that a run need not import
     scikit-learn.
 
-    Parameters
-    ----------
-    n_rows
-        Number of rows, at least 2.
-    share
-        Share of the rows to hold out, between 0 and 1.
-    seed
-        Any whole number from 0 to 2**32 - 1.
-
     Returns
     -------
     kept, held
@@ -47,9 +38,10 @@ def hold_out(n_rows: int, share: float, seed: int) -> tuple[Index, Index]:
     return order[n_held:], order[:n_held]
 
 
-def train_test(n_rows: int, seed: int, test_share: float = 0.1) -> tuple[Index, Index]:
-    """Row numbers of the training and the test rows of split number `seed`; see `hold_out`."""
-    return hold_out(n_rows, test_share, seed)
+def train_test(rows: Rows, seed: int, test_share: float = 0.1) -> Split:
+    """The sets ``train`` and ``test`` of split number `seed`, drawn by `hold_out`."""
+    train, test = hold_out(len(rows.y), test_share, seed)
+    return Split({"train": rows.take(train), "test": rows.take(test)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +106,8 @@ def standardise(split: Split, scaling: str, holdout: float, seed: int) -> Standa
         Which rows mean and deviation are taken from: ``train``, ``unbiased`` (the same rows, the
         deviation of a sample), ``full`` (training and test rows) or ``none`` (values stay as they
         are).
-    holdout
-        Share of the training rows that become the set ``held_out``; 0: none.
-    seed
-        Draws the rows to hold out.
+    holdout, seed
+        Share of the training rows that become the set ``held_out`` (0: none), and what draws them.
 
     Raises
     ------
@@ -127,19 +117,18 @@ def standardise(split: Split, scaling: str, holdout: float, seed: int) -> Standa
     train, sets = split.train, dict(split.sets)
     if holdout > 0:
         kept, held = hold_out(len(train.y), holdout, seed)
-        sets["held_out"] = _rows(train, held)
-        train = _rows(train, kept)
+        sets["held_out"] = train.take(held)
+        sets["train"] = train = train.take(kept)
     if np.ptp(train.y) == 0:
         raise UserError("the target is the same in all training rows: there is nothing to learn")
     scaler = _scaler(scaling, split, train)
     scaled = {
-        name: Rows(scaler.x(rows.x), scaler.y(rows.y), rows.index)
-        for name, rows in ({**sets, "train": train}).items()
+        name: Rows(scaler.x(rows.x), scaler.y(rows.y), rows.index) for name, rows in sets.items()
     }
     targets = np.concatenate([rows.y for rows in _train_and_test(split)])
     scalars = {
-        "y_mean": float(scaler.y_mean),
-        "y_std": float(scaler.y_std),
+        "y_mean": scaler.y_mean,
+        "y_std": scaler.y_std,
         "y_range": float(np.ptp(targets) / scaler.y_std),
     }
     return Standardised(scaled, scalars, scaler)
@@ -148,15 +137,6 @@ def standardise(split: Split, scaling: str, holdout: float, seed: int) -> Standa
 def mean_shifts(sets: Mapping[str, Rows], inputs: Sequence[str]) -> dict[str, dict[str, float]]:
     """How far each set's mean is from the training rows', in standard deviations of these.
 
-    Parameters
-    ----------
-    sets
-        Rows ``x (N, D)`` by set; ``train`` is among them.
-    inputs
-        Names of the D inputs.
-
-    Returns
-    -------
     By set and input. Empty where a row is not simply its inputs: windows of days, text made into
     numbers.
     """
@@ -164,16 +144,11 @@ def mean_shifts(sets: Mapping[str, Rows], inputs: Sequence[str]) -> dict[str, di
     if train.shape[1] != len(inputs):
         return {}
     spread = np.where(train.std(axis=0) > 0, train.std(axis=0), 1.0)
-    shifts = {
-        name: (rows.x.mean(axis=0) - train.mean(axis=0)) / spread for name, rows in sets.items()
-    }
-    return {
-        name: dict(zip(inputs, map(float, shift), strict=True)) for name, shift in shifts.items()
-    }
-
-
-def _rows(rows: Rows, chosen: Index) -> Rows:
-    return Rows(rows.x[chosen], rows.y[chosen], None if rows.index is None else rows.index[chosen])
+    shifts = {}
+    for name, rows in sets.items():
+        shift = (rows.x.mean(axis=0) - train.mean(axis=0)) / spread
+        shifts[name] = dict(zip(inputs, map(float, shift), strict=True))
+    return shifts
 
 
 def _train_and_test(split: Split) -> list[Rows]:

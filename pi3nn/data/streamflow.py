@@ -18,8 +18,9 @@ import pandas as pd
 from omegaconf import MISSING
 
 from pi3nn.data import bundled, download
-from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split
-from pi3nn.errors import UserError, nearest
+from pi3nn.data.base import Array, Dataset, Facts, Rows, Split, check_choice
+from pi3nn.data.own import reading
+from pi3nn.errors import UserError
 
 EAST_RIVER = "streamflow/ph.dat"
 CAMELS = "camels/01620500.csv.gz"
@@ -73,13 +74,8 @@ class StreamflowDataset(Dataset):
         lowest temperature of each day side by side: ``x.reshape(N, window, 3)``. The sets follow
         from the calendar, so every `split` is the same.
         """
-        settings = self._settings
-        return Split(
-            {
-                "train": self._rows(list(settings.train_years)),
-                "test": self._rows([settings.test_year]),
-            }
-        )
+        years = {"train": self._settings.train_years, "test": [self._settings.test_year]}
+        return Split({name: self._rows(list(of_set)) for name, of_set in years.items()})
 
     def _rows(self, years: list[int]) -> Rows:
         """Days of some water years that have a flow and a whole window before them."""
@@ -100,11 +96,7 @@ def downloads(settings: Settings) -> list[str]:
 
 def load(settings: Settings) -> Dataset:
     """Read a basin's daily series."""
-    if settings.basin not in BASINS:
-        raise UserError(
-            f"dataset.basin={settings.basin}{nearest(settings.basin, BASINS)}: "
-            f"must be {' or '.join(BASINS)}"
-        )
+    check_choice(settings, "basin", BASINS)
     if settings.window < 1 or settings.lead < 0:
         raise UserError(
             f"dataset.window={settings.window} and dataset.lead={settings.lead}: a window needs "
@@ -121,10 +113,9 @@ def _east_river(settings: Settings) -> Dataset:
     path = download.fetch(EAST_RIVER) if settings.path is None else Path(settings.path).expanduser()
     dates = pd.date_range("2014-10-01", "2017-09-30", name="date")
     try:
-        with warnings.catch_warnings(action="ignore"):  # of an empty file, which is refused below
+        # Warned of is an empty file, which is refused below.
+        with reading.readable(path), warnings.catch_warnings(action="ignore"):
             values = np.loadtxt(path, dtype=np.float64, ndmin=2, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"can't read {path}: {error.strerror or error}") from error
     except ValueError as error:  # also a UnicodeDecodeError
         raise UserError(f"{path} is not a table of numbers: {str(error).split(';')[0]}") from error
     if values.shape != (len(dates), 5):
@@ -135,20 +126,9 @@ def _east_river(settings: Settings) -> Dataset:
     if not np.isfinite(values).all():
         line = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0]) + 1
         raise UserError(f"{path}, line {line}: a value is missing or infinite")
-    facts = Facts(
-        name="streamflow",
-        title="East River, Colorado: daily flow, water years 2015 to 2017",
-        inputs=(
-            Column("precipitation", "precipitation of the day", "in/day"),
-            Column("tmax", "highest temperature of the day", "°F"),
-            Column("tmin", "lowest temperature of the day", "°F"),
-        ),
-        target=Column(TARGET, "observed flow at the catchment outlet", "cfs"),
-        source="https://github.com/liusiyan/PI3NN",
-        licence=download.registry()[EAST_RIVER].licence,
-        citation="Liu, Zhang, Lu and Zhang, PI3NN, ICLR 2022; file datasets/Timeseries/ph.dat",
-        files={path.name: download.sha256(path)},
-    )
+    licence = {"licence": download.registry()[EAST_RIVER].licence}
+    entry = bundled.entries("streamflow")["streamflow"] | licence
+    facts = Facts.from_entry("streamflow", entry, {path.name: download.sha256(path)})
     columns = [*INPUTS, "simulated_flow", TARGET]
     return StreamflowDataset(settings, facts, pd.DataFrame(values, dates, columns))
 
@@ -165,21 +145,8 @@ def _camels(settings: Settings) -> Dataset:
         "temperature_min_c": "tmin",
         "streamflow_cfs": TARGET,
     }
-    facts = Facts(
-        name="camels",
-        title="CAMELS 01620500, North River near Stokesville, Virginia: daily flow",
-        inputs=(
-            Column("precipitation", "precipitation of the day", "mm/day"),
-            Column("tmax", "highest temperature of the day", "°C"),
-            Column("tmin", "lowest temperature of the day", "°C"),
-        ),
-        target=Column(TARGET, "observed flow at the gauge", "cfs"),
-        source="https://ral.ucar.edu/solutions/products/camels",
-        licence="public domain (USGS flow, Daymet weather)",
-        citation="Newman et al. 2015, doi:10.5194/hess-19-209-2015; "
-        "Addor et al. 2017, doi:10.5194/hess-21-5293-2017",
-        files={CAMELS: bundled.checksums()[CAMELS]},
-    )
+    entry = bundled.entries("streamflow")["camels"]
+    facts = Facts.from_entry("camels", entry, {CAMELS: bundled.checksums()[CAMELS]})
     return StreamflowDataset(settings, facts, raw.rename(columns=names)[list(names.values())])
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from omegaconf import MISSING
 
 from pi3nn.data import scaling
-from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split
+from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split, check_choice
 from pi3nn.data.own import columns, reading
 from pi3nn.data.own.columns import Schema
 from pi3nn.errors import UserError, nearest
@@ -55,13 +55,12 @@ class TableDataset(Dataset):
 
     def table(self) -> pd.DataFrame:
         """The inputs as the networks get them, before scaling, and the target."""
-        names = [*self._schema.inputs, self._schema.target]
-        return pd.DataFrame(np.column_stack([self._x, self._y]), columns=names)
+        return pd.DataFrame(np.column_stack([self._x, self._y]), columns=self.facts.columns)
 
     def schema(self, split: int) -> Schema:
         if self._settings.missing != "mean":
             return self._schema
-        train, _ = self._numbers(split)
+        train, _ = scaling.hold_out(len(self._y), self._settings.test_share, split)
         empty = np.isnan(self._x[train]).all(axis=0)
         if empty.any():
             name = self._schema.inputs[int(np.flatnonzero(empty)[0])]
@@ -70,14 +69,8 @@ class TableDataset(Dataset):
 
     def split(self, split: int) -> Split:
         """Training and test rows of split number `split`, drawn as those of the UCI sets."""
-        train, test = self._numbers(split)
-        x = self.schema(split).filled(self._x)
-        return Split(
-            {"train": Rows(x[train], self._y[train]), "test": Rows(x[test], self._y[test])}
-        )
-
-    def _numbers(self, split: int) -> tuple[scaling.Index, scaling.Index]:
-        return scaling.train_test(len(self._y), split, self._settings.test_share)
+        rows = Rows(self.schema(split).filled(self._x), self._y)
+        return scaling.train_test(rows, split, self._settings.test_share)
 
 
 def load(settings: Settings) -> Dataset:
@@ -93,9 +86,10 @@ def load(settings: Settings) -> Dataset:
     x = learnt.encode(rows, str(path)).x
     kept = _complete(x, target, learnt, settings)
     if len(kept) < FEWEST_ROWS:
+        dropped = len(target) - len(kept)
+        incomplete = f", {dropped} of {len(target)} being incomplete" if dropped else ""
         raise UserError(
-            f"{path} has {len(kept)} row(s) to learn from{_of(len(target), len(kept))}: needs "
-            f"{FEWEST_ROWS} at least"
+            f"{path} has {len(kept)} row(s) to learn from{incomplete}: needs {FEWEST_ROWS} at least"
         )
     return TableDataset(settings, learnt, x[kept], target[kept])
 
@@ -104,11 +98,7 @@ def _check(settings: Settings) -> None:
     for key, example in (("path", "my.csv"), ("target", "price")):
         if getattr(settings, key) == MISSING:
             raise UserError(f"dataset.{key} is missing: say it, such as dataset.{key}={example}")
-    if settings.missing not in MISSING_RULES:
-        raise UserError(
-            f"dataset.missing={settings.missing}{nearest(settings.missing, MISSING_RULES)}: must be "
-            f"{' or '.join(MISSING_RULES)}"
-        )
+    check_choice(settings, "missing", MISSING_RULES)
     if not 0 < settings.test_share < 1:
         raise UserError(f"dataset.test_share={settings.test_share}: a share of the rows, 0 to 1")
 
@@ -141,7 +131,3 @@ def _complete(x: Array, target: Array, learnt: Schema, settings: Settings) -> ND
     # A target can't be made up: such rows can only be left out.
     asked = absent.values() if settings.missing == "drop" else [absent[learnt.target]]
     return np.flatnonzero(~np.logical_or.reduce(list(asked)))
-
-
-def _of(rows: int, kept: int) -> str:
-    return f", {rows - kept} of {rows} being incomplete" if rows > kept else ""

@@ -6,7 +6,6 @@ files were made in ``data/README.md``.
 
 from __future__ import annotations
 
-import functools
 import gzip
 import io
 from dataclasses import dataclass
@@ -14,12 +13,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from omegaconf import MISSING
 
-from pi3nn import paths
 from pi3nn.data import bundled, scaling
-from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split
+from pi3nn.data.base import Array, Dataset, Facts, Rows, Split
 from pi3nn.errors import UserError, nearest
 
 
@@ -44,7 +41,7 @@ class UciDataset(Dataset):
         self._raw = raw
         # The paper's split files were cast to float32 before anything else.
         values: Array = raw.to_numpy().astype(np.float32, order="C").astype(np.float64)
-        self._x, self._y = values[:, :-1], values[:, -1]
+        self._rows = Rows(values[:, :-1], values[:, -1])
 
     def table(self) -> pd.DataFrame:
         """The rows in the full precision of their origin, before the cast to float32."""
@@ -52,37 +49,23 @@ class UciDataset(Dataset):
 
     def split(self, split: int) -> Split:
         """90 % training and 10 % test rows, in original units; splits 1 to 3 are the paper's."""
-        train, test = scaling.train_test(len(self._y), split)
-        return Split({"train": self._rows(train), "test": self._rows(test)})
-
-    def _rows(self, index: scaling.Index) -> Rows:
-        return Rows(self._x[index], self._y[index])
+        return scaling.train_test(self._rows, split)
 
 
 def load(settings: Settings) -> Dataset:
     """Read a bundled set whose checksum agrees with the registry."""
     entry = _entry(settings.name)
-    inputs = [Column(*row) for row in entry["inputs"]]
     if settings.leak_other_target:
         if "other_target" not in entry:
             raise UserError(
                 f"dataset.leak_other_target=true makes no sense for {settings.name}, "
                 f"which has one target only: leave it out"
             )
-        inputs.append(Column(*entry["other_target"]))
-    target = Column(*entry["target"])
+        entry = {**entry, "inputs": [*entry["inputs"], entry["other_target"]]}
     file = f"uci/{settings.name}.csv.gz"
-    raw = _read(file)[[column.name for column in (*inputs, target)]]
-    facts = Facts(
-        name=settings.name,
-        title=entry["title"],
-        inputs=tuple(inputs),
-        target=target,
-        source=entry["source"],
-        licence=entry["licence"],
-        citation=entry["citation"],
-        files={file: bundled.checksums()[file]},
-    )
+    raw = _read(file)
+    facts = Facts.from_entry(settings.name, entry, {file: bundled.checksums()[file]})
+    raw = raw[facts.columns]
     return UciDataset(facts, raw if settings.limit is None else _sample(raw, settings.limit))
 
 
@@ -94,11 +77,6 @@ def _sample(raw: pd.DataFrame, limit: int) -> pd.DataFrame:
     return raw.iloc[np.sort(chosen)].reset_index(drop=True)
 
 
-def names() -> list[str]:
-    """The names of the nine sets."""
-    return sorted(_all_facts())
-
-
 def header(name: str) -> list[str]:
     """Column names of a bundled file: inputs, the other target if there is one, the target."""
     entry = _entry(name)
@@ -107,19 +85,12 @@ def header(name: str) -> list[str]:
 
 
 def _entry(name: str) -> dict[str, Any]:
-    entries = _all_facts()
+    entries = bundled.entries("uci")
     if name not in entries:
         raise UserError(
             f"there is no UCI data set '{name}'{nearest(name, entries)}: one of {', '.join(entries)}"
         )
     return entries[name]
-
-
-@functools.cache
-def _all_facts() -> dict[str, dict[str, Any]]:
-    text = (paths.bundled_data() / "uci" / "facts.yaml").read_text(encoding="utf-8")
-    facts: dict[str, dict[str, Any]] = yaml.safe_load(text)
-    return facts
 
 
 def _read(file: str) -> pd.DataFrame:

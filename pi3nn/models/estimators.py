@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pi3nn import config, methods
 from pi3nn.data import scaling
 from pi3nn.data.base import Rows, Split
-from pi3nn.errors import UserError, nearest
+from pi3nn.errors import UserError, first_line, nearest
 from pi3nn.intervals import conformal
 from pi3nn.methods.shared.contract import Method, Stack
 from pi3nn.models import fitting
@@ -147,7 +147,7 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
                 )
             except OmegaConfBaseException as error:
                 parameter = name.removeprefix("method.")
-                raise UserError(f"{parameter}={value!r}: {config.first_line(error)}") from error
+                raise UserError(f"{parameter}={value!r}: {first_line(error)}") from error
         config.check(cfg)
         return OmegaConf.to_object(cfg.method)
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from pi3nn import config, data, methods
 from pi3nn.data.base import Dataset, Split
@@ -78,8 +78,7 @@ def members(cfg: DictConfig) -> list[Member]:
     method = methods.get(cfg.method.kind)
     result: list[Member] = []
     for point in config.sweep_points(cfg):
-        resolved = OmegaConf.to_container(config.apply(cfg, point), resolve=True, enum_to_str=True)
-        assert isinstance(resolved, dict)
+        resolved = config.resolved(config.apply(cfg, point))
         shared = config.decisive(resolved)
         retrains = method.retrains(method.Settings(**resolved["method"]))
         levels = list(cfg.levels) if retrains else [None]

@@ -35,12 +35,12 @@ def draw(table: pd.DataFrame, path: Path) -> None:
 def panel(axis: Any, of_units: pd.DataFrame) -> None:
     """Times over rows a step: one colour for each loss, one mark for each contestant."""
     for i, loss in enumerate(OUTPUTS):
-        found = of_units[of_units["loss"] == loss].sort_values("rows")
-        axis.plot(found["rows"], found["speedup"], "o-", color=f"C{i}", label=f"native, {loss}")
+        of_loss = of_units[of_units["loss"] == loss].sort_values("rows")
+        axis.plot(of_loss["rows"], of_loss["speedup"], "o-", color=f"C{i}", label=f"native, {loss}")
         if loss in IN_JAX:
-            times = found["plain_us"] / found["torch_us"]
-            axis.plot(found["rows"], times, "s:", color=f"C{i}", label=f"torch, {loss}")
-        if loss in IN_JAX and "jax_us" in found:
-            best = found["plain_us"] / found[["jax_us", "jax_vmap_us"]].min(axis=1)
-            axis.plot(found["rows"], best, "x--", color=f"C{i}", label=f"JAX, {loss}")
+            times = of_loss["plain_us"] / of_loss["torch_us"]
+            axis.plot(of_loss["rows"], times, "s:", color=f"C{i}", label=f"torch, {loss}")
+        if loss in IN_JAX and "jax_us" in of_loss:
+            best = of_loss["plain_us"] / of_loss[["jax_us", "jax_vmap_us"]].min(axis=1)
+            axis.plot(of_loss["rows"], best, "x--", color=f"C{i}", label=f"JAX, {loss}")
     axis.axhline(1, color="grey", linewidth=0.8)

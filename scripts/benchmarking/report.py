@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from markdown_tables import markdown_table, put
 
 from benchmarking.figure import draw
 from benchmarking.targets import targets
@@ -22,8 +23,8 @@ def write_steps(table: pd.DataFrame) -> None:
     TABLE.parent.mkdir(exist_ok=True)
     table.to_csv(TABLE, index=False, float_format="%.4g")
     draw(table, FIGURE)
-    put("steps", markdown(table))
-    put("targets", "```text\n" + targets(table) + "\n```")
+    put(TEXT, "steps", markdown(table))
+    put(TEXT, "targets", "```text\n" + targets(table) + "\n```")
     print(f"\n{TABLE.relative_to(ROOT)}\n{FIGURE.relative_to(ROOT)}")
 
 
@@ -34,7 +35,7 @@ def write_job(result: dict[str, Any]) -> None:
     table = table.drop_duplicates(["dataset", "method"], keep="last")
     table = table.sort_values("dataset", kind="stable")
     table.to_csv(JOBS, index=False, float_format="%.4g")
-    put("jobs", jobs_markdown(table))
+    put(TEXT, "jobs", jobs_markdown(table))
 
 
 def line(result: dict[str, Any]) -> str:
@@ -56,37 +57,23 @@ def markdown(table: pd.DataFrame) -> str:
     names = {"plain_us": "(a) plain", "torch_us": "(b) torch", "native_us": "(c) native"}
     names |= {"jax_us": "(d) JAX", "jax_vmap_us": "JAX vmap"}
     names = {key: name for key, name in names.items() if key in table}
-    lines = [
-        f"| loss | rows x hidden | {' | '.join(names.values())} | GFLOP/s | of peak | a / c | two workers |",
-        "|---" * (len(names) + 6) + "|",
-    ]
+    lines = []
     for _, row in table.iterrows():
         times = ["" if np.isnan(row[key]) else f"{row[key]:.3g}" for key in names]
         times = [f"{float(t):.0f}" if t and float(t) >= 1000 else t for t in times]
-        lines.append(
-            f"| {row['loss']} | {row['rows']} x {row['hidden']} | {' | '.join(times)} "
-            f"| {row['gflops']:.0f} | {row['peak_share']:.0%} | {row['speedup']:.1f} "
-            f"| {row['speedup_two']:.1f} |"
-        )
-    return "\n".join(lines)
+        shares = [f"{row['gflops']:.0f}", f"{row['peak_share']:.0%}"]
+        speedups = [f"{row['speedup']:.1f}", f"{row['speedup_two']:.1f}"]
+        lines.append([row["loss"], f"{row['rows']} x {row['hidden']}", *times, *shares, *speedups])
+    derived = ["GFLOP/s", "of peak", "a / c", "two workers"]
+    return markdown_table(["loss", "rows x hidden", *names.values(), *derived], lines)
 
 
 def jobs_markdown(table: pd.DataFrame) -> str:
     """Seconds of whole jobs, beside those of a plain loop."""
-    head = "| data | method | members | seconds | plain loop, seconds | times as fast |\n|---|---|---|---|---|---|\n"
-    return head + "\n".join(
-        f"| {row['dataset']} | {row['method']} | {row['members']} | {_seconds(row['seconds'])} "
-        f"| {row['plain_seconds']:.0f} | {row['speedup']:.0f} |"
-        for _, row in table.iterrows()
-    )
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def put(name: str, text: str) -> None:
-    """Replace what stands between the marks `name` in docs/performance.md."""
-    before, mark, rest = TEXT.read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")
-    _, end, after = rest.partition(f"<!-- end of {name} -->")
-    TEXT.write_text(f"{before}{mark}{text}\n{end}{after}", encoding="utf-8")
+    lines = []
+    for _, row in table.iterrows():
+        seconds = f"{row['seconds']:.0f}" if row["seconds"] >= 100 else f"{row['seconds']:.3g}"
+        numbers = [str(row["members"]), seconds, f"{row['plain_seconds']:.0f}"]
+        lines.append([row["dataset"], row["method"], *numbers, f"{row['speedup']:.0f}"])
+    header = ["data", "method", "members", "seconds", "plain loop, seconds", "times as fast"]
+    return markdown_table(header, lines)

@@ -42,13 +42,13 @@ def timed(cell: Cell, seconds: float, rounds: int, partner: Partner, jax: bool) 
     partner.prepare(cell)
     peak = matrix_product()
     counts = {name: steps_for(run, seconds) for name, run in contestants.items()}
-    found: dict[str, list[float]] = {name: [] for name in (*contestants, "two", "peak")}
+    times: dict[str, list[float]] = {name: [] for name in (*contestants, "two", "peak")}
     for _ in range(rounds):
         for name, run in contestants.items():
-            found[name].append(run(counts[name]))
-        found["two"].append(partner.beside(contestants["native"], counts["native"]))
-        found["peak"].append(peak())
-    medians = {name: statistics.median(values) for name, values in found.items()}
+            times[name].append(run(counts[name]))
+        times["two"].append(partner.beside(contestants["native"], counts["native"]))
+        times["peak"].append(peak())
+    medians = {name: statistics.median(values) for name, values in times.items()}
     gflops = cell.flops / medians["native"] / 1e9
     return {
         "loss": cell.loss,

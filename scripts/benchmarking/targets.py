@@ -16,9 +16,9 @@ SPEEDUPS = ((64, 45, 80), (100, 45, 80), (455, 12, 21), (7372, 4.5, 8), (41157, 
 
 def targets(table: pd.DataFrame) -> str:
     """The targets that the cells of this table can speak of, one line each."""
-    found = [*speedups(table), least(table), *share_of_peak(table), *ahead_of_jax(table)]
+    results = [*speedups(table), least(table), *share_of_peak(table), *ahead_of_jax(table)]
     return "\n".join(
-        f"{'yes' if good else 'NO ':3}  {wanted}: {reached}" for wanted, reached, good in found
+        f"{'yes' if good else 'NO ':3}  {wanted}: {reached}" for wanted, reached, good in results
     )
 
 
@@ -26,12 +26,12 @@ def speedups(table: pd.DataFrame) -> Iterator[Target]:
     """The geometric means for each number of rows; DER has no target."""
     four = table[table["loss"] != "der"]
     for rows, one, two in SPEEDUPS:
-        found = four[four["rows"] == rows]
+        of_rows = four[four["rows"] == rows]
         for column, wanted, workers in (
             ("speedup", one, "one worker"),
             ("speedup_two", two, "two"),
         ):
-            mean = float(np.exp(np.log(found[column]).mean()))
+            mean = float(np.exp(np.log(of_rows[column]).mean()))
             what = f"{rows} rows, {workers}: geometric mean over {wanted}x"
             yield what, f"{mean:.1f}x", mean >= wanted
 
@@ -55,9 +55,9 @@ def share_of_peak(table: pd.DataFrame) -> Iterator[Target]:
 
 def ahead_of_jax(table: pd.DataFrame) -> Iterator[Target]:
     if "jax_us" in table:
-        known = table.dropna(subset="jax_us")
-        ahead = known[["jax_us", "jax_vmap_us"]].min(axis=1) / known["native_us"]
-        worst = known.loc[ahead.idxmin()]
+        in_jax = table.dropna(subset="jax_us")
+        ahead = in_jax[["jax_us", "jax_vmap_us"]].min(axis=1) / in_jax["native_us"]
+        worst = in_jax.loc[ahead.idxmin()]
         yield (
             "at least 1.5 times ahead of JAX, mse and qd",
             f"{ahead.min():.1f}x ({worst['loss']} {worst['rows']} x {worst['hidden']})",

@@ -95,16 +95,16 @@ def step(loss: Any, carry: Any, x: Any, y: Any) -> Any:
     return p, mean, square, t
 
 
-def said(p: Any, x: Any) -> Any:
+def outputs(p: Any, x: Any) -> Any:
     return jax.nn.relu(x @ p["w1"] + p["b1"]) @ p["w2"] + p["b2"]
 
 
 def mean_square(p: Any, x: Any, y: Any) -> Any:
-    return jnp.mean((said(p, x)[:, 0] - y) ** 2)
+    return jnp.mean((outputs(p, x)[:, 0] - y) ** 2)
 
 
 def quality_driven(p: Any, x: Any, y: Any) -> Any:
-    z = said(p, x)
+    z = outputs(p, x)
     upper, lower = z[:, 0], z[:, 1]
     captured = ((lower < y) & (y < upper)).astype(z.dtype)
     width = (jnp.abs(upper - lower) * captured).sum() / (captured.sum() + 0.001)

@@ -22,8 +22,8 @@ def names(group: str) -> list[str]:
 
 def datasets_of(experiment: str) -> list[str]:
     """Data sets an experiment makes sense with: the nine sets for uci, its own for the others."""
-    known = {"uci": UCI, "fit": ["table"], "streamflow": ["streamflow", "camels"]}
-    return known.get(experiment, [experiment.removesuffix("_tuning")])
+    by_experiment = {"uci": UCI, "fit": ["table"], "streamflow": ["streamflow", "camels"]}
+    return by_experiment.get(experiment, [experiment.removesuffix("_tuning")])
 
 
 OF_A_USER = {"table": ("dataset.path=my.csv", "dataset.target=price")}  # keys without a default

@@ -56,14 +56,14 @@ def place(row: origins.Origin) -> str:
 
 
 def test_file_line_and_source_are_named() -> None:
-    found = rows("dataset=concrete", "method=piven", "protocol=released")
+    by_key = rows("dataset=concrete", "method=piven", "protocol=released")
     for key in ("method.epochs", "scaling", "method.penalty", "method.lambda_in", "unit", "levels"):
-        assert key.removeprefix("method.") in place(found[key])
-    assert found["method.epochs"].place.startswith("configs/settings/piven.yaml:")
-    assert found["method.epochs"].source == "paper, appendix D.1"
-    assert found["scaling"].source == "source: released"
-    assert found["unit"].source == "discrepancies 1.1"
-    assert found["method.kind"].place == "default"
+        assert key.removeprefix("method.") in place(by_key[key])
+    assert by_key["method.epochs"].place.startswith("configs/settings/piven.yaml:")
+    assert by_key["method.epochs"].source == "paper, appendix D.1"
+    assert by_key["scaling"].source == "source: released"
+    assert by_key["unit"].source == "discrepancies 1.1"
+    assert by_key["method.kind"].place == "default"
 
 
 def test_a_swept_key_has_all_its_values_and_the_place_of_the_sweep() -> None:
@@ -79,22 +79,22 @@ def test_values_of_an_alias_are_named_where_they_stand() -> None:
 
 
 def test_the_command_line_is_named() -> None:
-    found = rows(
+    by_key = rows(
         "method.hidden=5", "++sweep={method.l1: [0.1, 0.2]}", "seeds=[3]", "protocol=released"
     )
     for key in ("method.hidden", "method.l1", "seeds", "protocol"):
-        assert found[key].place == "command line"
-    assert found["method.l1"].value == "[0.1, 0.2], swept"
-    assert found["method.l2"].place != "command line"
+        assert by_key[key].place == "command line"
+    assert by_key["method.l1"].value == "[0.1, 0.2], swept"
+    assert by_key["method.l2"].place != "command line"
 
 
 def test_an_own_yaml_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = rows(own_folder(tmp_path / "my", method_mine=MINE), "method=mine")
-    assert found["method.hidden"] == origins.Origin(
+    by_key = rows(own_folder(tmp_path / "my", method_mine=MINE), "method=mine")
+    assert by_key["method.hidden"] == origins.Origin(
         "method.hidden", "30", "my/method/mine.yaml:6", "our choice"
     )
-    assert found["method.steps"].place.startswith("configs/settings/pi3nn.yaml:")
+    assert by_key["method.steps"].place.startswith("configs/settings/pi3nn.yaml:")
 
 
 def test_the_data_set_of_an_experiment_is_its_own_unless_typed() -> None:

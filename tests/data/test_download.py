@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import signal
@@ -13,7 +12,6 @@ import sys
 import threading
 import time
 import types
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,15 +25,10 @@ from pi3nn import paths
 from pi3nn.data import download
 from pi3nn.errors import UserError
 from tests.conftest import REPOSITORY
+from tests.support.tables import zipped
 
 CONTENT = b"1 2 3\n" * 40_000  # 240 kB
-
-
-def _zip(text: bytes = b"a,b\n1,2\n" * 1000) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr("table.csv", text)
-    return packed.getvalue()
+ARCHIVE = zipped({"table.csv": b"a,b\n1,2\n" * 1000})
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -101,7 +94,7 @@ Register = Callable[..., None]
 
 
 @pytest.fixture
-def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Register:
+def register(tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Register:
     """A function that makes a file downloadable, with an empty cache and short waiting times."""
     entries: dict[str, Any] = {}
     (tmp_path / "data").mkdir()
@@ -112,8 +105,6 @@ def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Register:
         (tmp_path / "data" / "downloads.json").write_text(json.dumps(entries))
 
     monkeypatch.setattr(paths, "bundled_data", lambda: tmp_path / "data")
-    monkeypatch.setenv("PI3NN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv(download.MIRROR, raising=False)
     monkeypatch.setattr(download, "ATTEMPTS", 3)
     monkeypatch.setattr("pooch.core.time", types.SimpleNamespace(sleep=lambda _seconds: None))
     monkeypatch.setattr(download, "TIMEOUT", (1.0, 0.3))
@@ -197,7 +188,7 @@ def test_the_second_address_is_tried_when_the_first_fails(server, register):
 
 @pytest.mark.parametrize("way", ["unannounced", "flipped", "html", "empty"])
 def test_a_broken_zip_is_recognised_without_a_known_checksum(server, register, tmp_path, way):
-    server[1].bodies[f"{way}/a.zip"] = _zip()
+    server[1].bodies[f"{way}/a.zip"] = ARCHIVE
     register("a.zip", f"{server[0]}/{way}/a.zip", content=None)
     with pytest.raises(UserError, match=r"zip archive|web page|empty"):
         download.fetch("a.zip")
@@ -208,15 +199,15 @@ def test_the_first_download_records_the_checksum_and_later_ones_must_agree(
     server, register, tmp_path
 ):
     address, handler = server
-    handler.bodies["ok/a.zip"] = _zip()
+    handler.bodies["ok/a.zip"] = ARCHIVE
     register("a.zip", f"{address}/ok/a.zip", content=None)
     target = download.fetch("a.zip")
     recorded = json.loads((tmp_path / "cache" / "a.zip.json").read_text())
-    assert recorded["sha256"] == hashlib.sha256(_zip()).hexdigest()
+    assert recorded["sha256"] == hashlib.sha256(ARCHIVE).hexdigest()
     target.unlink()
-    assert download.fetch("a.zip").read_bytes() == _zip(), "the same again is welcome"
+    assert download.fetch("a.zip").read_bytes() == ARCHIVE, "the same again is welcome"
     target.unlink()
-    handler.bodies["ok/a.zip"] = _zip(b"something else")
+    handler.bodies["ok/a.zip"] = zipped({"table.csv": b"something else"})
     with pytest.raises(UserError, match=r"differs from the first download.*a\.zip\.json"):
         download.fetch("a.zip")
     assert _files(tmp_path / "cache") == ["a.zip.json"]
@@ -227,8 +218,8 @@ def test_the_first_download_records_the_checksum_and_later_ones_must_agree(
 def test_a_zip_put_into_the_cache_by_hand_is_recorded_and_used(register, tmp_path):
     register("a.zip", "http://127.0.0.1:9/a.zip", content=None)
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "a.zip").write_bytes(_zip())
-    assert download.fetch("a.zip").read_bytes() == _zip()
+    (tmp_path / "cache" / "a.zip").write_bytes(ARCHIVE)
+    assert download.fetch("a.zip").read_bytes() == ARCHIVE
     assert download.is_here("a.zip")
 
 

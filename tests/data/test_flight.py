@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,17 +19,13 @@ from pi3nn.data import download, flight
 from pi3nn.data.own import reading
 from pi3nn.errors import UserError
 from tests.conftest import REPOSITORY
+from tests.support.tables import zipped
+
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 COLUMNS = [*flight.COLUMNS, "Origin", "Month"]
 # Airports A to D are of rank 1 to 4.
 SHARES = "Origin,percentage\nA,0.5\nB,0.005\nC,0.001\nD,0.0005\n"
-
-
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PI3NN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv(download.MIRROR, raising=False)
-    return tmp_path / "cache"
 
 
 @pytest.fixture
@@ -63,14 +57,6 @@ def _csv(frame: pd.DataFrame, **options: Any) -> bytes:
     return frame.to_csv(index=False, **options).encode()
 
 
-def _zip(**members: bytes) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return packed.getvalue()
-
-
 def _as_bts(frame: pd.DataFrame) -> bytes:
     """With the Bureau's decimals, quotes, further columns and comma at the end of each line."""
     names = {"DayofMonth": "DAY_OF_MONTH", "ArrDelay": "ARR_DELAY", "Origin": "ORIGIN"}
@@ -84,8 +70,8 @@ FORMS: dict[str, Callable[[pd.DataFrame], bytes]] = {
     "2008.csv": _csv,
     "2008.csv.gz": lambda frame: gzip.compress(_csv(frame)),
     "2008.csv.bz2": lambda frame: bz2.compress(_csv(frame)),
-    "2008.zip": lambda frame: _zip(**{"2008.csv": _csv(frame), "readme.html": b"<p>"}),
-    "bts.zip": lambda frame: _zip(**{"bts.csv": _as_bts(frame)}),
+    "2008.zip": lambda frame: zipped({"2008.csv": _csv(frame), "readme.html": b"<p>"}),
+    "bts.zip": lambda frame: zipped({"bts.csv": _as_bts(frame)}),
     "windows.csv": lambda frame: b"\xef\xbb\xbf" + _csv(frame, lineterminator="\r\n"),
     "2008.parquet": lambda frame: frame.to_parquet(),
 }
@@ -229,13 +215,13 @@ def test_line_numbers_are_right_beyond_the_first_block(open_flights, tmp_path, m
         ("f.csv.gz", lambda csv: csv, "damaged or cut off"),
         ("f.csv.bz2", lambda csv: bz2.compress(csv)[:-30], "damaged or cut off"),
         ("f.csv.bz2", lambda csv: csv, "can't read"),
-        ("f.zip", lambda csv: _zip(**{"f.csv": csv})[:-30], "damaged or cut off"),
-        ("f.zip", lambda csv: _zip(**{"../f.csv": csv}), "'../f.csv' leads outside"),
-        ("f.zip", lambda csv: _zip(**{"f.csv": csv, "../../x": b""}), "'../../x' leads outside"),
-        ("f.zip", lambda csv: _zip(**{"/etc/f.csv": csv}), "'/etc/f.csv' leads outside"),
-        ("f.zip", lambda csv: _zip(**{"C:\\f.csv": csv}), "leads outside"),
-        ("f.zip", lambda csv: _zip(**{"a.csv": csv, "b.csv": csv}), "2 .csv files"),
-        ("f.zip", lambda csv: _zip(readme=csv), "0 .csv files"),
+        ("f.zip", lambda csv: zipped({"f.csv": csv})[:-30], "damaged or cut off"),
+        ("f.zip", lambda csv: zipped({"../f.csv": csv}), "'../f.csv' leads outside"),
+        ("f.zip", lambda csv: zipped({"f.csv": csv, "../../x": b""}), "'../../x' leads outside"),
+        ("f.zip", lambda csv: zipped({"/etc/f.csv": csv}), "'/etc/f.csv' leads outside"),
+        ("f.zip", lambda csv: zipped({"C:\\f.csv": csv}), "leads outside"),
+        ("f.zip", lambda csv: zipped({"a.csv": csv, "b.csv": csv}), "2 .csv files"),
+        ("f.zip", lambda csv: zipped({"readme": csv}), "0 .csv files"),
         ("f.parquet", lambda csv: csv, "not a whole parquet file"),
     ],
 )

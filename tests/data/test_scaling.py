@@ -34,11 +34,13 @@ SIZES = {
 @pytest.mark.parametrize("name", SIZES)
 def test_paper_splits_are_those_of_scikit_learn(name: str, seed: int) -> None:
     n_rows, n_train, n_test = SIZES[name]
-    train, test = scaling.train_test(n_rows, seed)
-    theirs = train_test_split(np.arange(n_rows), test_size=0.1, shuffle=True, random_state=seed)
-    assert (len(train), len(test)) == (n_train, n_test)
-    np.testing.assert_array_equal(train, theirs[0])
-    np.testing.assert_array_equal(test, theirs[1])
+    numbers = np.arange(n_rows)
+    sets = scaling.train_test(Rows(numbers[:, None], numbers), seed).sets
+    theirs = train_test_split(numbers, test_size=0.1, shuffle=True, random_state=seed)
+    assert {name: len(rows.y) for name, rows in sets.items()} == {"train": n_train, "test": n_test}
+    for rows, expected in zip(sets.values(), theirs, strict=True):
+        np.testing.assert_array_equal(rows.y, expected)
+        np.testing.assert_array_equal(rows.x[:, 0], expected)
 
 
 @given(

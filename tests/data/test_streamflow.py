@@ -13,13 +13,9 @@ from pi3nn import data
 from pi3nn.data import download, streamflow
 from pi3nn.errors import UserError
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
 DAYS = 1096
-
-
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PI3NN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv(download.MIRROR, raising=False)
 
 
 @pytest.fixture

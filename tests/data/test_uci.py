@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,18 +72,8 @@ def _bundled(name: str) -> tuple[list[str], np.ndarray]:
     return header.split(","), np.loadtxt(rows, delimiter=",")
 
 
-@pytest.fixture
-def copied_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the small bundled files, in place of the real ones."""
-    (tmp_path / "uci").mkdir()
-    for name in ("registry.json", "uci/facts.yaml", "uci/yacht.csv.gz"):
-        shutil.copy(paths.bundled_data() / name, tmp_path / name)
-    monkeypatch.setattr(paths, "bundled_data", lambda: tmp_path)
-    return tmp_path
-
-
 def test_there_are_nine_sets() -> None:
-    assert uci.names() == sorted(SHAPES)
+    assert set(bundled.entries("uci")) == set(SHAPES)
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -181,47 +170,6 @@ def test_leaking_needs_a_second_target() -> None:
 def test_misspelt_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(UserError, match=r"bostn.*did you mean 'boston'"):
         uci.load(uci.Settings(name="bostn"))
-
-
-def test_one_flipped_bit_is_refused(copied_data: Path) -> None:
-    file = copied_data / "uci" / "yacht.csv.gz"
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(UserError, match=r"yacht\.csv\.gz"):
-        uci.load(uci.Settings(name="yacht"))
-
-
-def test_missing_file_is_refused(copied_data: Path) -> None:
-    (copied_data / "uci" / "yacht.csv.gz").unlink()
-    with pytest.raises(UserError, match=r"yacht\.csv\.gz"):
-        uci.load(uci.Settings(name="yacht"))
-
-
-@pytest.mark.parametrize("content", ["", "{}", '{"bundled": 1}', "<html>"])
-def test_broken_registry_is_refused(copied_data: Path, content: str) -> None:
-    (copied_data / "registry.json").write_text(content)
-    with pytest.raises(UserError, match=r"registry\.json"):
-        uci.load(uci.Settings(name="yacht"))
-
-
-def test_file_unknown_to_the_registry_is_refused(copied_data: Path) -> None:
-    (copied_data / "registry.json").write_text('{"bundled": {}}')
-    with pytest.raises(UserError, match=r"yacht\.csv\.gz has no checksum"):
-        uci.load(uci.Settings(name="yacht"))
-
-
-def test_registry_lists_exactly_the_bundled_data_files() -> None:
-    folder = paths.bundled_data()
-    there = {
-        path.relative_to(folder).as_posix()
-        for below in ("uci", "camels")
-        for path in (folder / below).iterdir()
-        if path.name != "facts.yaml"
-    }
-    assert there == set(bundled.checksums())
-    for name in there:
-        bundled.read(name)
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
@@ -17,3 +21,12 @@ def homes(rows: int = 40) -> pd.DataFrame:
             "price": source.normal(300, 50, rows).round(1),
         }
     )
+
+
+def zipped(members: Mapping[str, bytes | str]) -> bytes:
+    """An archive with these files; the same bytes at any time."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return packed.getvalue()

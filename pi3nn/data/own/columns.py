@@ -15,16 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from pi3nn.data.base import Array
 from pi3nn.errors import UserError, nearest
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from numpy.typing import NDArray
 
 MOST_LEVELS = 100
 """A column of more different texts is a name or a remark, not a category."""
@@ -32,6 +31,7 @@ MOST_LEVELS = 100
 MISPRINTS = 0.1
 """Texts in at most this share of the values of a column make it a number column with mistakes."""
 
+_TRUE_FALSE = pa.array(["true", "false"])
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?(?i:inf|infinity)$"
 _DATE = r"^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.]([0-9]{4}|[0-9]{2}))([ T].*)?$"
 
@@ -79,14 +79,9 @@ class Schema:
         return [name for column in self.columns for name in column.inputs]
 
     def encode(self, table: pa.Table, where: str, first_row: int = 1) -> Encoded:
-        """Inputs of the rows of a table of texts.
+        """Inputs of the rows of a table that has all columns of the schema, as texts.
 
-        Parameters
-        ----------
-        table
-            All columns of the schema, by name, each of Arrow type string.
-        where, first_row
-            For messages: the file, and the number of the table's first row in it.
+        `where` and `first_row` are for messages: the file, and the number of the first row in it.
         """
         parts, unseen = [], np.zeros(table.num_rows, dtype=bool)
         for column in self.columns:
@@ -117,12 +112,12 @@ class Schema:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Schema:
-        columns = (
+        columns = tuple(
             InputColumn(str(c["name"]), str(c["kind"]), tuple(map(str, c["levels"])))
             for c in plain["columns"]
         )
         fill = tuple(map(float, plain["fill"]))
-        return cls(tuple(columns), str(plain["target"]), str(plain["missing"]), fill)
+        return cls(columns, str(plain["target"]), str(plain["missing"]), fill)
 
     @classmethod
     def of_numbers(cls, names: Sequence[str], target: str) -> Schema:
@@ -154,12 +149,11 @@ def learn(table: pa.Table, target: str, categories: Sequence[str], where: str) -
 
 
 def _learn(column: pa.ChunkedArray, name: str, category: bool, where: str) -> InputColumn:
-    import pyarrow.compute as pc
-
+    leave_out = f"leave it out with dataset.ignore=[{name}]"
     texts = column.combine_chunks()
     values = pc.drop_null(texts)
     if len(values) == 0:
-        raise UserError(f"{where}: column '{name}' has no value in any row: {_leave_out(name)}")
+        raise UserError(f"{where}: column '{name}' has no value in any row: {leave_out}")
     if not category:
         is_number = pc.match_substring_regex(values, _NUMBER)
         share = (pc.sum(is_number).as_py() or 0) / len(values)
@@ -167,27 +161,24 @@ def _learn(column: pa.ChunkedArray, name: str, category: bool, where: str) -> In
             return InputColumn(name, "number")
         if share >= 1 - MISPRINTS:
             numbers(texts, name, where, 1, f", or dataset.categories=[{name}] if they are labels")
-        if pc.all(pc.is_in(pc.utf8_lower(values), _true_false())).as_py():
+        if pc.all(pc.is_in(pc.utf8_lower(values), _TRUE_FALSE)).as_py():
             return InputColumn(name, "boolean")
         if pc.all(pc.match_substring_regex(values, _DATE)).as_py():
             raise UserError(
                 f"{where}: column '{name}' holds dates, such as {values[0]}: make numbers of it first "
-                f"(the year, the month, days since a day), or {_leave_out(name)}"
+                f"(the year, the month, days since a day), or {leave_out}"
             )
     levels = sorted(pc.unique(values).to_pylist())
     if len(levels) > MOST_LEVELS:
         raise UserError(
             f"{where}: column '{name}' has {len(levels)} different texts, such as '{values[0]}', and "
-            f"a category may have {MOST_LEVELS}: {_leave_out(name)}"
+            f"a category may have {MOST_LEVELS}: {leave_out}"
         )
     return InputColumn(name, "category", tuple(levels))
 
 
 def numbers(texts: pa.Array, name: str, where: str, first_row: int = 1, advice: str = "") -> Array:
     """The numbers in a column of texts, NaN where it is null; anything else is refused."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     fine = pc.fill_null(pc.match_substring_regex(texts, _NUMBER), True)
     if not pc.all(fine).as_py():
         first = int(pc.index(fine, False).as_py())
@@ -207,12 +198,9 @@ def numbers(texts: pa.Array, name: str, where: str, first_row: int = 1, advice: 
 
 
 def _booleans(texts: pa.Array, name: str, where: str, first_row: int) -> Array:
-    import pyarrow.compute as pc
-
     lower = pc.utf8_lower(texts)
-    fine = pc.fill_null(pc.is_in(lower, _true_false()), True)
     # An empty cell is_in nothing, but it is missing, not wrong.
-    fine = pc.or_(fine, pc.is_null(texts))
+    fine = pc.or_(pc.is_in(lower, _TRUE_FALSE), pc.is_null(texts))
     if not pc.all(fine).as_py():
         first = int(pc.index(fine, False).as_py())
         raise UserError(
@@ -225,22 +213,9 @@ def _booleans(texts: pa.Array, name: str, where: str, first_row: int) -> Array:
 
 def _one_hot(texts: pa.Array, levels: Sequence[str]) -> tuple[Array, NDArray[np.bool_]]:
     """``(N, levels)``, NaN throughout where the value is missing; and which rows have no level."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     indices = pc.index_in(texts, pa.array(levels, pa.string()))
     level = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False)
     missing = pc.is_null(texts).to_numpy(zero_copy_only=False)
     x = (level[:, None] == np.arange(len(levels))).astype(np.float64)
     x[missing] = np.nan
     return x, (level < 0) & ~missing
-
-
-def _true_false() -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array(["true", "false"])
-
-
-def _leave_out(name: str) -> str:
-    return f"leave it out with dataset.ignore=[{name}]"

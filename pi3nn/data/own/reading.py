@@ -18,12 +18,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
 
 from pi3nn.errors import UserError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 BLOCK = 1 << 20  # bytes of text parsed at a time; Arrow reads some thirty blocks ahead
 
@@ -50,35 +52,27 @@ def chunks(
     """
     names = columns(path)
     in_file = _match(path, names, types, same)
+    batches = _parquet if _is_parquet(path) else _excel if _is_excel(path) else _csv
     try:
-        for batch in _batches(path, in_file, types):
-            yield batch.rename_columns(list(types)).cast(_schema(types))
+        for batch in batches(path, in_file, types):
+            yield batch.rename_columns(list(types)).cast(pa.schema(types))
     except ValueError as error:  # Arrow's errors are ValueErrors
         raise UserError(_sentence(path, str(error), names)) from error
 
 
 def text_table(path: Path, names: Sequence[str]) -> pa.Table:
     """These columns of a whole file, all as trimmed texts, null where a value is missing."""
-    import pyarrow as pa
-
     types = text_types(names)
-    return pa.Table.from_batches(
-        [trimmed(batch) for batch in chunks(path, types)], pa.schema(list(types.items()))
-    )
+    return pa.Table.from_batches(map(trimmed, chunks(path, types)), pa.schema(types))
 
 
 def text_types(names: Sequence[str]) -> dict[str, pa.DataType]:
     """The types that ask `chunks` for texts."""
-    import pyarrow as pa
-
     return dict.fromkeys(names, pa.string())
 
 
 def trimmed(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch of texts without spaces around them, null where that is empty, "nan" or "nat"."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     columns = []
     for column in batch.columns:
         texts = pc.utf8_trim_whitespace(column)
@@ -90,13 +84,9 @@ def trimmed(batch: pa.RecordBatch) -> pa.RecordBatch:
 def columns(path: Path) -> list[str]:
     """Names of a table's columns; each may be there only once."""
     if _is_parquet(path):
-        import pyarrow.parquet as pq
-
         try:
-            with path.open("rb") as file:
+            with readable(path), path.open("rb") as file:
                 names = list(pq.read_schema(file).names)
-        except OSError as error:
-            raise UserError(f"can't read {path}: {error.strerror or error}") from error
         except ValueError as error:
             raise UserError(f"{path} is not a whole parquet file") from error
     elif _is_excel(path):
@@ -110,26 +100,28 @@ def columns(path: Path) -> list[str]:
 
 
 @contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn the system's refusal of a file into one sentence that names it."""
+    try:
+        yield
+    except OSError as error:  # without a number where bz2 reports damaged data
+        raise UserError(f"can't read {path}: {error.strerror or error}") from error
+
+
+@contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open a file to read it unpacked: plain, ``.gz``, ``.bz2``, or the one table in a ``.zip``."""
-    try:
-        if path.suffix == ".gz":
-            with gzip.open(path) as unzipped:
-                yield unzipped  # type: ignore[misc]
-        elif path.suffix == ".bz2":
-            with bz2.open(path) as unpacked:
-                yield unpacked
-        elif path.suffix == ".zip":
-            with zipfile.ZipFile(path) as archive, archive.open(the_table_in(archive)) as member:
-                yield member
-        else:
-            with path.open("rb") as file:
-                yield file
-    except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile, RuntimeError) as error:
-        raise UserError(f"{path} is damaged or cut off: {error}") from error
-    except OSError as error:
-        # bz2 reports damaged data as an OSError without a number
-        raise UserError(f"can't read {path}: {error.strerror or error}") from error
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+    with readable(path):
+        try:
+            if path.suffix == ".zip":
+                with zipfile.ZipFile(path) as archive, archive.open(the_table_in(archive)) as file:
+                    yield file
+            else:
+                with openers.get(path.suffix, open)(path, "rb") as file:
+                    yield file
+        except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile, RuntimeError) as error:
+            raise UserError(f"{path} is damaged or cut off: {error}") from error
 
 
 def the_table_in(archive: zipfile.ZipFile) -> str:
@@ -142,12 +134,6 @@ def the_table_in(archive: zipfile.ZipFile) -> str:
     if len(tables) != 1:
         raise UserError(f"{archive.filename} has {len(tables)} .csv files in it: needs exactly one")
     return tables[0]
-
-
-def _batches(path: Path, names: list[str], types: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-    if _is_parquet(path):
-        return _parquet(path, names)
-    return _excel(path, names) if _is_excel(path) else _csv(path, names, types)
 
 
 def _is_parquet(path: Path) -> bool:
@@ -195,31 +181,21 @@ def _match(
     return [by_meaning[same(name)] for name in types]
 
 
-def _schema(types: Mapping[str, Any]) -> pa.Schema:
-    import pyarrow as pa
-
-    return pa.schema(list(types.items()))
-
-
-def _parquet(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
-    import pyarrow.parquet as pq
-
+def _parquet(path: Path, names: list[str], _: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(columns=names):
             yield batch.select(names)
 
 
 def _csv(path: Path, names: list[str], types: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-    import pyarrow.csv as pc
-
     with (
         open_bytes(path) as file,
-        pc.open_csv(
+        pa.csv.open_csv(
             file,
             # One thread: only then do errors carry the number of the line.
-            read_options=pc.ReadOptions(use_threads=False, block_size=BLOCK),
-            parse_options=pc.ParseOptions(delimiter=_delimiter(path)),
-            convert_options=pc.ConvertOptions(
+            read_options=pa.csv.ReadOptions(use_threads=False, block_size=BLOCK),
+            parse_options=pa.csv.ParseOptions(delimiter=_delimiter(path)),
+            convert_options=pa.csv.ConvertOptions(
                 include_columns=names,
                 column_types=dict(zip(names, types.values(), strict=True)),
                 strings_can_be_null=True,
@@ -230,10 +206,8 @@ def _csv(path: Path, names: list[str], types: Mapping[str, Any]) -> Iterator[pa.
         yield from reader
 
 
-def _excel(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
+def _excel(path: Path, names: list[str], _: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     """The whole sheet as one batch of texts: cells of a column need not be of one type."""
-    import pyarrow as pa
-
     sheet = _sheet(path)
     texts = [[None if cell is None else str(cell) for cell in sheet[name]] for name in names]
     yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in texts], names)
@@ -247,13 +221,14 @@ def _sheet(path: Path, rows: int | None = None) -> dict[str, list[Any]]:
         raise UserError(
             f"reading {path} needs openpyxl: pip install 'pi3nn[excel]', or save it as .csv"
         ) from error
-    try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        lines = book.worksheets[0].iter_rows(values_only=True)
-    except OSError as error:
-        raise UserError(f"can't read {path}: {error.strerror or error}") from error
-    except Exception as error:  # what a damaged workbook raises depends on where it is damaged
-        raise UserError(f"{path} is not a whole Excel workbook") from error
+    with readable(path):
+        try:
+            book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+            lines = book.worksheets[0].iter_rows(values_only=True)
+        except OSError:
+            raise
+        except Exception as error:  # what a damaged workbook raises depends on where it is damaged
+            raise UserError(f"{path} is not a whole Excel workbook") from error
     first = next(lines, ())
     names = [str(name) for name in first if name is not None]
     if len(names) < len(first) or not names:

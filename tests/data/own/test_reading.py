@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import sys
-import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,17 +12,9 @@ import pytest
 
 from pi3nn.data.own import reading
 from pi3nn.errors import UserError
-from tests.support.tables import homes
+from tests.support.tables import homes, zipped
 
 TEXT = "a,b,price\n" + "".join(f"{i},{i * i % 7},{i}\n" for i in range(20))
-
-
-def zipped(*names: str) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name in names:
-            archive.writestr(name, TEXT)
-    return packed.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -35,7 +25,7 @@ def zipped(*names: str) -> bytes:
         ("t.tsv", TEXT.replace(",", "\t").encode()),
         ("t.csv.gz", gzip.compress(TEXT.encode())),
         ("t.csv.bz2", bz2.compress(TEXT.encode())),
-        ("t.zip", zipped("folder/t.csv", "remarks.txt")),
+        ("t.zip", zipped({"folder/t.csv": TEXT, "remarks.txt": TEXT})),
     ],
 )
 def test_every_packing_gives_the_same_columns(tmp_path: Path, name: str, content: bytes) -> None:
@@ -74,9 +64,9 @@ def test_texts_are_trimmed_and_null_where_nothing_is_left() -> None:
         ("my.xls", b"old", "save it as .xlsx"),
         ("my.csv.gz", b"not gzip", "damaged or cut off"),
         ("my.csv.gz", gzip.compress(TEXT.encode())[:-10], "damaged or cut off"),
-        ("my.zip", zipped("a.csv", "b.csv"), "2 .csv files"),
-        ("my.zip", zipped("../a.csv"), "leads outside"),
-        ("my.zip", zipped("a.csv")[:-30], "damaged or cut off"),
+        ("my.zip", zipped({"a.csv": TEXT, "b.csv": TEXT}), "2 .csv files"),
+        ("my.zip", zipped({"../a.csv": TEXT}), "leads outside"),
+        ("my.zip", zipped({"a.csv": TEXT})[:-30], "damaged or cut off"),
     ],
 )
 def test_a_file_that_is_not_what_it_says_is_refused(
