@@ -22,7 +22,7 @@ _ABOUT_FOLDERS = {
     errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR
 }  # fmt: skip
 
-Explain = Callable[[Exception], str | None]
+ExplainError = Callable[[Exception], str | None]
 """One sentence for an exception of a library that is a user's mistake; None for a mistake of ours."""
 
 
@@ -32,7 +32,7 @@ def run_command(
     arguments: Sequence[str] | None = None,
     *,
     stopped: str = "stopped",
-    explain: Explain | None = None,
+    explain: ExplainError | None = None,
 ) -> NoReturn:
     """Run `command` with the arguments of the command line and exit with the code it returns.
 
@@ -60,7 +60,7 @@ def _guarded(
     command: Callable[[list[str]], int],
     arguments: Sequence[str] | None,
     stopped: str,
-    explain: Explain | None,
+    explain: ExplainError | None,
 ) -> int:
     wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
     try:

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pi3nn import metrics
+from pi3nn.data.base import Array
 from pi3nn.intervals import conformal
 from pi3nn.methods.shared.contract import Coefficients, Method, Outputs
-
-Array = NDArray[np.float64]
 
 
 def calibrated(

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from pi3nn.data.base import Array
 
 
 def rank(n_rows: int, gamma: float) -> int:

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pi3nn import methods, metrics
+from pi3nn.data.base import Array
 from pi3nn.intervals.bounds import bounds, calibrated
-
-Array = NDArray[np.float64]
 
 RELIABILITY_LEVELS = (*(round(0.05 * i, 2) for i in range(1, 20)), 0.99)
 

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -30,14 +30,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pi3nn import config, methods
 from pi3nn.data import scaling
-from pi3nn.data.base import Rows, Split
+from pi3nn.data.base import Array, Rows, Split
 from pi3nn.errors import UserError, nearest
 from pi3nn.intervals import conformal
 from pi3nn.methods.shared.contract import Method, Stack
 from pi3nn.models import fitting
 from pi3nn.models.model import Model, Prediction, TrainedPart
-
-Array = NDArray[np.float64]
 
 _RUN_KEYS = ("calibrate", "holdout", "scaling", "device", "engine")
 """Keys of a run, besides those of the method, that are parameters too."""

@@ -15,13 +15,12 @@ import torch
 from numpy.typing import NDArray
 
 from pi3nn import methods, metrics
+from pi3nn.data.base import Array
 from pi3nn.data.scaling import Scaler
 from pi3nn.errors import UserError
 from pi3nn.intervals import conformal
 from pi3nn.intervals.bounds import bounds, calibrated
-
-Array = NDArray[np.float64]
-Arrays = dict[str, NDArray[Any]]
+from pi3nn.store import Arrays
 
 FARTHEST = 1e6
 """Inputs are cut off at so many standard deviations: single precision would overflow beyond."""

@@ -29,7 +29,8 @@ from pi3nn import atomic, config, methods
 from pi3nn.data.own.columns import Schema
 from pi3nn.data.scaling import Scaler
 from pi3nn.errors import UserError
-from pi3nn.models.model import Arrays, Model, TrainedPart
+from pi3nn.models.model import Model, TrainedPart
+from pi3nn.store import Arrays
 
 FORMAT = 1
 """Raised when what is in a model changes: another number is refused."""

@@ -47,10 +47,10 @@ class SweepJob:
         return self.request
 
 
-Explain = Callable[[Sequence[str], Exception], str]
+ExplainJob = Callable[[Sequence[str], Exception], str]
 
 
-def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: Explain) -> None:
+def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob) -> None:
     """Train, evaluate and sum up the jobs whose overrides are given.
 
     Raises
