@@ -3,62 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pi3nn import metrics
+from pi3nn import methods, metrics
 from pi3nn.data.base import Array
 from pi3nn.intervals import conformal
-from pi3nn.methods.shared.contract import Coefficients, Method, Outputs
+from pi3nn.methods.shared.contract import Coefficients, Outputs
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """The intervals of M members of one method at K levels.
+
+    ``settings`` are the method's, ``scalars`` the numbers ``(M,)`` that came with the fit, and
+    ``coefficients``, each ``(M, K)``, what outputs are turned into bounds with.
+    """
+
+    settings: Any
+    scalars: Coefficients
+    levels: Sequence[float]
+    coefficients: Coefficients
+
+    def bounds(self, outputs: Outputs) -> tuple[Array, Array, NDArray[np.int64]]:
+        """Lower and upper bounds ``(M, K, N)``, and how many had crossed, ``(M, K)``."""
+        method = methods.get(self.settings.kind)
+        lower, upper = method.bounds(
+            outputs, self.scalars, self.coefficients, self.levels, self.settings
+        )
+        crossed = metrics.crossings(lower, upper)
+        if method.swaps:
+            lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
+        if "offset" in self.coefficients:
+            offset = self.coefficients["offset"][:, :, None]
+            lower, upper = lower - offset, upper + offset
+            # Moved inwards past each other: nothing is left of the interval but its middle.
+            gone = (lower > upper) & (offset < 0)
+            middle = (np.where(gone, lower, 0) + np.where(gone, upper, 0)) / 2
+            lower, upper = np.where(gone, middle, lower), np.where(gone, middle, upper)
+        return lower, upper, crossed
 
 
 def calibrated(
-    method: Method,
+    settings: Any,
+    calibrate: str,
     sets: Mapping[str, Outputs],
     scalars: Coefficients,
     levels: Sequence[float],
-    settings: Any,
-    calibrate: str,
-) -> Coefficients:
-    """Coefficients ``(M, K)`` of the intervals at each level.
+) -> Intervals:
+    """The intervals at each level that the rows ``train`` give, of `sets` with their ``y``.
 
-    Parameters
-    ----------
-    sets
-        Outputs and ``y``, each ``(M, N)``, on the rows ``train`` and, for ``calibrate=conformal``,
-        ``held_out``.
-    scalars
-        The numbers ``(M,)`` that came with the fit.
+    Each output is ``(M, N)``. With ``calibrate=conformal`` the rows ``held_out`` widen them.
     """
-    train = sets["train"]
+    train, method = sets["train"], methods.get(settings.kind)
     coefficients = method.calibrate(train, train["y"], scalars, levels, settings)
+    intervals = Intervals(settings, scalars, levels, coefficients)
     if calibrate == "none":
-        return coefficients
+        return intervals
     held = sets["held_out"]
-    lower, upper, _ = bounds(method, held, scalars, coefficients, levels, settings)
-    return {**coefficients, "offset": conformal.offsets(lower, upper, held["y"], levels)}
-
-
-def bounds(
-    method: Method,
-    outputs: Outputs,
-    scalars: Coefficients,
-    coefficients: Coefficients,
-    levels: Sequence[float],
-    settings: Any,
-) -> tuple[Array, Array, NDArray[np.int64]]:
-    """Lower and upper bounds ``(M, K, N)``, and how many had crossed, ``(M, K)``."""
-    lower, upper = method.bounds(outputs, scalars, coefficients, levels, settings)
-    crossed = metrics.crossings(lower, upper)
-    if method.swaps:
-        lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
-    if "offset" in coefficients:
-        offset = coefficients["offset"][:, :, None]
-        lower, upper = lower - offset, upper + offset
-        # Moved inwards past each other: nothing is left of the interval but its middle.
-        gone = (lower > upper) & (offset < 0)
-        middle = (np.where(gone, lower, 0) + np.where(gone, upper, 0)) / 2
-        lower, upper = np.where(gone, middle, lower), np.where(gone, middle, upper)
-    return lower, upper, crossed
+    lower, upper, _ = intervals.bounds(held)
+    offset = conformal.offsets(lower, upper, held["y"], levels)
+    return Intervals(settings, scalars, levels, {**coefficients, "offset": offset})

@@ -19,7 +19,7 @@ from pi3nn.data.base import Array
 from pi3nn.data.scaling import Scaler
 from pi3nn.errors import UserError
 from pi3nn.intervals import conformal
-from pi3nn.intervals.bounds import bounds, calibrated
+from pi3nn.intervals.bounds import calibrated
 from pi3nn.store import Arrays
 
 FARTHEST = 1e6
@@ -118,73 +118,64 @@ class Predictor:
 
     def __init__(self, model: Model, levels: Sequence[float]) -> None:
         self.model, self.levels = model, [float(gamma) for gamma in levels]
-        self._parts = [
-            _LivePart(model, part, [g for g in self.levels if part.gamma in (None, g)])
-            for part in model.parts
-        ]
-        highest = max(self.levels)
-        self._reference = next(p for p in self._parts if highest in p.levels)
+        self._parts = [_LivePart(model, part, self.levels) for part in model.parts]
+        self._highest = max(self.levels)
+        self._reference = next(part for part in self._parts if self._highest in part.levels)
 
     def __call__(self, x: Array) -> Prediction:
         """Predict rows ``x (N, D)`` in original units."""
         mean = np.array([scaler.y_mean for scaler in self.model.scalers])
         std = np.array([scaler.y_std for scaler in self.model.scalers])
-        outputs = {id(part): part(self._inputs(x)) for part in self._parts if part.levels}
-        point, _, _ = outputs[id(self._reference)]
-        bounds = [self._bounds(outputs, gamma) for gamma in self.levels]
-        lower, upper = (np.stack([pair[i] for pair in bounds], axis=-1) for i in (0, 1))
-        highest = self.levels.index(max(self.levels))
-        widths = (upper - lower)[:, :, highest]
+        inputs = self._inputs(x)
+        answers = {part: part(inputs) for part in self._parts if part.levels}
+        point, _ = answers[self._reference]
+        bounds = {gamma: pair for _, pairs in answers.values() for gamma, pair in pairs.items()}
+        lower, upper = (
+            np.stack([bounds[gamma][side].T for gamma in self.levels], axis=-1) for side in (0, 1)
+        )
+        widths = (upper - lower)[:, :, self.levels.index(self._highest)]
+        score = metrics.confidence_score(widths.T, self._reference.mean_width(self._highest))
         return Prediction(
             point=point.T * std + mean,
             lower=lower * std[:, None] + mean[:, None],
             upper=upper * std[:, None] + mean[:, None],
-            confidence=np.asarray(
-                metrics.confidence_score(widths.T, self._reference.mean_width(max(self.levels)))
-            ).T,
+            confidence=np.asarray(score).T,
         )
 
     def threshold(self, share: float) -> Array:
         """The confidence score below which a `share` of the training rows lies, ``(T,)``."""
-        scores = self._reference.train_scores(max(self.levels))
+        scores = self._reference.train_scores(self._highest)
         return np.asarray(np.quantile(scores, share, axis=-1, method="lower"))
 
     def _inputs(self, x: Array) -> torch.Tensor:
         scaled = np.stack([scaler.x(x) for scaler in self.model.scalers])
         return torch.from_numpy(np.clip(scaled, -FARTHEST, FARTHEST).astype(np.float32))
 
-    def _bounds(self, outputs: Mapping[int, Any], gamma: float) -> tuple[Array, Array]:
-        """Bounds ``(N, T)`` at one level, from the part that serves it."""
-        part = next(p for p in self._parts if gamma in p.levels)
-        _, lower, upper = outputs[id(part)]
-        k = part.levels.index(gamma)
-        return lower[:, k].T, upper[:, k].T
-
 
 class _LivePart:
-    """The networks of a part, and its coefficients at some levels."""
+    """The networks of a part, and its intervals at those of `levels` that it serves."""
 
-    def __init__(self, model: Model, part: TrainedPart, levels: list[float]) -> None:
-        self._method, self._settings, self.levels = methods.get(model.kind), model.settings, levels
+    def __init__(self, model: Model, part: TrainedPart, levels: Sequence[float]) -> None:
+        self.levels = [gamma for gamma in levels if part.gamma in (None, gamma)]
         state = {name: torch.from_numpy(values) for name, values in part.state.items()}
-        self._fitted = self._method.load(state, model.settings, model.inputs)
-        self._scalars = {name: values.astype(np.float64) for name, values in part.scalars.items()}
-        if not levels:
-            return
-        sets = {name: _double(outputs) for name, outputs in part.sets.items()}
-        self._coefficients = calibrated(
-            self._method, sets, self._scalars, levels, self._settings, model.calibrate
-        )
-        lower, upper = self._bounds(sets["train"])
-        self._train_widths = upper - lower  # (T, K, N)
+        self._fitted = methods.get(model.kind).load(state, model.settings, model.inputs)
+        if self.levels:
+            sets = {name: _double(outputs) for name, outputs in part.sets.items()}
+            self._intervals = calibrated(
+                model.settings, model.calibrate, sets, _double(part.scalars), self.levels
+            )
+            lower, upper = self._bounds(sets["train"])
+            self._train_widths = upper - lower  # (T, K, N)
 
-    def __call__(self, x: torch.Tensor) -> tuple[Array, Array, Array]:
-        """Point ``(T, N)`` and bounds ``(T, K, N)`` of standardised rows ``x (T, N, D)``."""
+    def __call__(self, x: torch.Tensor) -> tuple[Array, dict[float, tuple[Array, Array]]]:
+        """Point and, by level, bounds, each ``(T, N)``, of standardised rows ``x (T, N, D)``."""
         with torch.no_grad():
             tensors = self._fitted.outputs(x)
         # As the store keeps them, so that a model says to the last digit what its run said.
         outputs = _double({name: v.numpy().astype(np.float32) for name, v in tensors.items()})
-        return (outputs["point"], *self._bounds(outputs))
+        lower, upper = self._bounds(outputs)
+        bounds = {gamma: (lower[:, k], upper[:, k]) for k, gamma in enumerate(self.levels)}
+        return outputs["point"], bounds
 
     def mean_width(self, gamma: float) -> Array:
         """Mean width of the training rows, ``(T,)``."""
@@ -196,9 +187,7 @@ class _LivePart:
         return np.asarray(metrics.confidence_score(widths, self.mean_width(gamma)))
 
     def _bounds(self, outputs: Mapping[str, Array]) -> tuple[Array, Array]:
-        lower, upper, _ = bounds(
-            self._method, outputs, self._scalars, self._coefficients, self.levels, self._settings
-        )
+        lower, upper, _ = self._intervals.bounds(outputs)
         # A run counts bounds that crossed and leaves them so; who predicts wants an interval.
         return np.minimum(lower, upper), np.maximum(lower, upper)
 

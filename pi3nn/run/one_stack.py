@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pi3nn import methods
 from pi3nn.engine.training import OnProgress
-from pi3nn.intervals.judge import by_set, judge, reliability
+from pi3nn.intervals.judge import Evidence, by_set, judge, reliability
 from pi3nn.methods.shared.contract import Fitted
 from pi3nn.models import fitting
 from pi3nn.run import provenance
@@ -79,17 +80,15 @@ def _judge(
 ) -> None:
     """Add intervals and records at `levels`; those of a failed member say only what was asked."""
     if result["member"]["status"] != "ok":
-        rows = {name: outputs["y"].size for name, outputs in by_set(predictions).items()}
         result["records"] += [
-            {"set": name, "gamma": gamma, "n": n} for gamma in levels for name, n in rows.items()
+            {"set": name, "gamma": gamma, "n": outputs["y"].size}
+            for gamma, (name, outputs) in itertools.product(levels, by_set(predictions).items())
         ]
         return
-    calibrate = member.config["calibrate"]
+    evidence = Evidence(member.settings, member.config["calibrate"], predictions, result["scalars"])
     if "reliability" not in result and member.config["gamma"] is None:
-        result["reliability"] = reliability(
-            member.settings, calibrate, predictions, result["scalars"]
-        )
-    records, intervals = judge(member.settings, calibrate, predictions, result["scalars"], levels)
+        result["reliability"] = reliability(evidence)
+    records, intervals = judge(evidence, levels)
     result["records"] += records
     predictions |= intervals
 
