@@ -138,14 +138,10 @@ def _per_member(
     outside_widths: ArrayLike,
 ) -> Any:
     """Apply `score` to each pair of last axes; NaN where a width is unknown or there is none."""
-    inside, outside = np.asarray(inside_widths), np.asarray(outside_widths)
-    lead = np.broadcast_shapes(inside.shape[:-1], outside.shape[:-1])
-    inside = np.broadcast_to(inside, lead + inside.shape[-1:])
-    outside = np.broadcast_to(outside, lead + outside.shape[-1:])
-    result = np.full(lead, np.nan)
-    if not inside.size or not outside.size:
-        return result[()]
-    for member in np.ndindex(lead):
-        if not (np.isnan(inside[member]).any() or np.isnan(outside[member]).any()):
-            result[member] = score(inside[member], outside[member])
-    return result[()]
+
+    def known(inside: NDArray[Any], outside: NDArray[Any]) -> float:
+        unknown = np.isnan(inside).any() or np.isnan(outside).any()
+        return score(inside, outside) if inside.size and outside.size and not unknown else np.nan
+
+    of_members = np.vectorize(known, otypes=[float], signature="(n),(m)->()")
+    return of_members(inside_widths, outside_widths)[()]
