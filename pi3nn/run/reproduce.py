@@ -21,23 +21,16 @@ from pi3nn.paper import exports
 from pi3nn.paper.tasks import Task
 from pi3nn.run import execute, forecast
 from pi3nn.run.member import Member
-from pi3nn.run.request import Request, request
+from pi3nn.run.request import Request, RequestedJob, request
 from pi3nn.run.stacks import stacks
 from pi3nn.store import Store, StoreError
 
 
 @dataclass
-class TaskRun:
-    """A task with what it asks for; ``failure`` says why it can't be run."""
+class TaskRun(RequestedJob):
+    """A task with what it asks for."""
 
     task: Task
-    request: Request | None = None
-    failure: str = ""
-
-    @property
-    def asked(self) -> Request:
-        assert self.request is not None
-        return self.request
 
 
 def prepare(task: Task) -> TaskRun:
@@ -59,10 +52,8 @@ def run(job: TaskRun, store: Store, folder: Path) -> str:
         If a stack of the task failed, after all others are trained and stored.
     """
     failures: execute.Failures = {}
-    started = time.monotonic()
-    asked = job.asked
-    levels = dict.fromkeys(asked.keys, asked.levels)
-    trained = execute.ensure(asked.members, store, levels, asked.options, failures)
+    started, asked = time.monotonic(), job.asked
+    trained = asked.train(asked.options, failures, store)
     if failures:
         first = next(iter(failures.values()))
         reason = f"{type(first).__name__}: {first_line(first)}"

@@ -26,25 +26,18 @@ from pi3nn.results import sweep_table
 from pi3nn.run import execute, forecast, launch
 from pi3nn.run.launch import Launching
 from pi3nn.run.member import Member
-from pi3nn.run.request import Request, request
+from pi3nn.run.request import RequestedJob, request
 from pi3nn.run.workers import TrainingOptions
 from pi3nn.store import Store, StoreError
 
 
 @dataclass
-class SweepJob:
-    """One combination of the swept values; it has a request, or a failure that says why not."""
+class SweepJob(RequestedJob):
+    """One combination of the swept values."""
 
     number: int
     overrides: list[str]
     swept: dict[str, str]
-    request: Request | None = None
-    failure: str = ""
-
-    @property
-    def asked(self) -> Request:
-        assert self.request is not None
-        return self.request
 
 
 ExplainJob = Callable[[Sequence[str], Exception], str]
@@ -60,8 +53,10 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob) -
     SweepError
         If some jobs failed; the others are done.
     """
-    labels = swept(batch)
-    jobs = [SweepJob(number, list(batch[number]), labels[number]) for number in range(len(batch))]
+    jobs = [
+        SweepJob(number, list(overrides), values)
+        for number, (overrides, values) in enumerate(zip(batch, swept(batch), strict=True))
+    ]
     explained: list[str] = []
     for job in jobs:
         try:
@@ -78,17 +73,19 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob) -
     good = [job for job in jobs if not job.failure]
     if not good:
         raise UserError("; ".join(dict.fromkeys(job.failure for job in jobs)))
-    _print_failures(jobs)
+    for job in jobs:  # at once: training may take hours
+        if job.failure:
+            print(_line(job), file=sys.stderr, flush=True)
     if explained:
         print("\n".join(explained))
     elif good[-1].asked.cfg.plan:
         print("\n".join(_forecast(good, hydra, good[-1].asked.options)))
     else:
-        last = good[-1].asked
         hydra.start()
-        _train(good, hydra, last.options)
+        _train(good, hydra, good[-1].asked.options)
         _finish(good, hydra)
-    _raise_failures(jobs)
+    if failed := [_line(job) for job in jobs if job.failure]:
+        raise SweepError("\n".join([f"{len(failed)} of {len(jobs)} jobs failed:", *failed]))
 
 
 def _forecast(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> Iterator[str]:
@@ -118,11 +115,8 @@ def _train(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> 
     """Train what is missing; note in the jobs what failed."""
     for store, members, levels in _by_store(jobs):
         missing = execute.missing(members, store, options)
-        print(
-            f"sweep of {len(jobs)} jobs: {len(members)} members, {len(missing)} to train",
-            file=sys.stderr,
-            flush=True,
-        )
+        counts = f"{len(members)} members, {len(missing)} to train"
+        print(f"sweep of {len(jobs)} jobs: {counts}", file=sys.stderr, flush=True)
         if hydra.in_process:
             errors: execute.Failures = {}
             execute.ensure(members, store, levels, options, errors)
@@ -168,20 +162,6 @@ def swept(batch: Sequence[Sequence[str]]) -> list[dict[str, str]]:
     keys = dict.fromkeys(key for job in pairs for key in job)
     varied = [key for key in keys if len({job.get(key) for job in pairs}) > 1]
     return [{key: job.get(key, "") for key in varied} for job in pairs]
-
-
-def _print_failures(jobs: Sequence[SweepJob]) -> None:
-    """Those known before training begins, at once: it may take hours."""
-    for job in jobs:
-        if job.failure:
-            print(_line(job), file=sys.stderr, flush=True)
-
-
-def _raise_failures(jobs: Sequence[SweepJob]) -> None:
-    failed = [job for job in jobs if job.failure]
-    if failed:
-        lines = [f"{len(failed)} of {len(jobs)} jobs failed:", *map(_line, failed)]
-        raise SweepError("\n".join(lines))
 
 
 def _line(job: SweepJob) -> str:
