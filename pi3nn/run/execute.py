@@ -16,7 +16,7 @@ from pi3nn.run.one_stack import Levels
 from pi3nn.run.prepare import train_encoders
 from pi3nn.run.progress import ProgressBar
 from pi3nn.run.stacks import stacks
-from pi3nn.run.workers import TrainingOptions, train_all
+from pi3nn.run.workers import TrainingOptions, TrainingRound, TrainStack
 from pi3nn.store import Store, StoreError
 
 Failures = dict[str, Exception]  # by the key of a member
@@ -38,7 +38,8 @@ def ensure(
     trained = {member.key for member in to_train}
     stored = [member for member in members if member.key not in trained]
     if to_train:
-        _train(to_train, len(stored), store, levels, options, failures)
+        train = functools.partial(one_stack.train, store=store, levels=levels, force=options.force)
+        _train(to_train, len(stored), train, options, failures)
     for member in stored:
         one_stack.add_levels(member, store, levels[member.key])
     return len(to_train)
@@ -60,8 +61,7 @@ def check_device(device: str) -> None:
 def _train(
     members: list[Member],
     stored: int,
-    store: Store,
-    levels: Levels,
+    train: TrainStack,
     options: TrainingOptions,
     failures: Failures | None,
 ) -> None:
@@ -77,6 +77,5 @@ def _train(
             raise error
         failures.update(dict.fromkeys((member.key for member in portions[number]), error))
 
-    train = functools.partial(one_stack.train, store=store, levels=levels, force=options.force)
     with ProgressBar([len(stack) for stack in portions], stored, options.quiet) as progress:
-        train_all(portions, train, options, progress, on_failure)
+        TrainingRound(portions, train, options, progress, on_failure).run()

@@ -13,8 +13,6 @@ import multiprocessing
 import os
 import shutil
 import signal
-import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from multiprocessing.connection import Connection
@@ -27,9 +25,10 @@ from omegaconf import DictConfig
 from pi3nn.errors import UserError, sentence
 from pi3nn.run import execute
 from pi3nn.run.member import Member
+from pi3nn.run.one_stack import Levels
 from pi3nn.run.progress import ProgressBar
 from pi3nn.run.stacks import stacks, work
-from pi3nn.run.workers import TrainingOptions
+from pi3nn.run.workers import TrainingOptions, when_gone
 from pi3nn.store import Store, StoreError
 
 _SHARDS = ".shards"  # in the sweep's folder, while shards are being trained
@@ -66,7 +65,7 @@ def all_shards(hydra: Launching, options: TrainingOptions) -> TrainingOptions:
 def train(
     missing: list[Member],
     store: Store,
-    levels: dict[str, list[float]],
+    levels: Levels,
     hydra: Launching,
     options: TrainingOptions,
     overrides: Sequence[str],
@@ -87,19 +86,11 @@ def train(
             "options": {key: getattr(inside, key) for key in ("workers", "memory", "force")},
         }
         (folder / f"{number}.json").write_text(json.dumps(order), encoding="utf-8")
-    common = [
-        *overrides,
-        f"hydra.sweep.subdir={_SHARDS}/" + "${hydra.job.num}",
-        "hydra.output_subdir=null",
-    ]
+    subdir = f"hydra.sweep.subdir={_SHARDS}/" + "${hydra.job.num}"
+    shards = [[*overrides, subdir, "hydra.output_subdir=null"]] * len(parts)
     task = functools.partial(train_shard, str(folder))
-    answers = _launched(
-        lambda: hydra.launch_shards(task, [common] * len(parts)),
-        folder / _STOP,
-        missing,
-        store,
-        options,
-    )
+    launch = functools.partial(hydra.launch_shards, task, shards)
+    answers = _launched(launch, folder / _STOP, missing, store, options)
     shutil.rmtree(folder)
     for answer in answers:
         if answer["store"]:
@@ -206,7 +197,8 @@ def _launch_apart(launch: Callable[[], Sequence[Any]], answer: Connection, paren
     os.setsid()
     # Where shards are cut short, joblib would report every file that it then clears away.
     os.environ["PYTHONWARNINGS"] = f"ignore::UserWarning:{_TRACKER}"
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    # If this sweep is killed, so is what it launched on this machine.
+    when_gone(parent, lambda: os.killpg(0, signal.SIGKILL))
     try:
         jobs = launch()
         failures = [sentence(job._return_value) for job in jobs if job.status.name != "COMPLETED"]
@@ -216,13 +208,6 @@ def _launch_apart(launch: Callable[[], Sequence[Any]], answer: Connection, paren
             answer.send(([job.return_value for job in jobs], ""))
     except Exception as error:
         answer.send(([], sentence(error)))
-
-
-def _end_with(parent: int) -> None:
-    """If this sweep is killed, so is what it launched on this machine."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os.killpg(0, signal.SIGKILL)
 
 
 def _end(process: BaseProcess) -> None:
