@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from pi3nn import config
+from pi3nn.data.base import Rows
 from pi3nn.run.member import members
+from pi3nn.run.prepare import prepare
 from pi3nn.store import Store
 from tests.support.runs import comparable, composed
 from tests.support.runs import run as run_cfg
@@ -109,6 +111,19 @@ def test_a_diverging_member_is_a_record_with_its_reason_and_touches_no_other(
 
 @pytest.mark.parametrize("scaling", [scaling.value for scaling in config.Scaling])
 def test_every_scaling_runs_and_widths_are_in_its_units(tmp_path: Path, scaling: str) -> None:
-    store, _ = run(tmp_path, "seeds=[1]", "splits=[1]", f"scaling={scaling}")
-    result = store.result(store.keys()[0])
-    assert (result["scalars"]["y_std"] == 1.0) is (scaling == "none")
+    overrides = ("seeds=[1]", "splits=[1]", "holdout=0", f"scaling={scaling}")
+    store, _ = run(tmp_path, *overrides)
+    member = members(composed(*QUICK, *overrides))[0]
+    train, test = member.split.train, member.split.sets["test"]
+    both = Rows(np.concatenate([train.x, test.x]), np.concatenate([train.y, test.y]))
+    zero_and_one = Rows(np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]))  # mean and deviation
+    rows = {"train": train, "unbiased": train, "full": both, "none": zero_and_one}[scaling]
+    ddof = 1 if scaling == "unbiased" else 0
+    mean, std = rows.y.mean(), rows.y.std(ddof=ddof)
+    scalars, stored = store.result(member.key)["scalars"], store.predictions(member.key)
+    assert (scalars["y_mean"], scalars["y_std"]) == pytest.approx((mean, std), rel=1e-9)
+    assert scalars["y_range"] == pytest.approx(np.ptp(both.y) / std, rel=1e-9)
+    for name, part in (("train", train), ("test", test)):
+        np.testing.assert_allclose(stored[f"{name}/y"], (part.y - mean) / std, atol=1e-5)
+        scaled = (part.x - rows.x.mean(axis=0)) / rows.x.std(axis=0, ddof=ddof)
+        np.testing.assert_allclose(prepare(member).sets[name].x, scaled, rtol=1e-9, atol=1e-9)
