@@ -43,7 +43,8 @@ def run_command(
     gc.set_threshold(_OBJECTS_BETWEEN_LOOKS)
     try:
         try:
-            code = _guarded(name, command, arguments, stopped, explain)
+            typed = list(sys.argv[1:] if arguments is None else arguments)
+            code = _guarded(name, lambda: command(typed), stopped, explain)
         finally:
             sys.stdout.flush()  # here, where a closed pipe can be dealt with, not at the very end
     except BrokenPipeError:
@@ -56,15 +57,11 @@ def run_command(
 
 
 def _guarded(
-    name: str,
-    command: Callable[[list[str]], int],
-    arguments: Sequence[str] | None,
-    stopped: str,
-    explain: ExplainError | None,
+    name: str, command: Callable[[], int], stopped: str, explain: ExplainError | None
 ) -> int:
     wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
     try:
-        return command(list(sys.argv[1:] if arguments is None else arguments))
+        return command()
     except KeyboardInterrupt:
         message, code = stopped, _STOPPED
     except SweepError as error:

@@ -93,9 +93,8 @@ def _lines(summary: Any, chosen: bool) -> list[str]:
     if summary.ignored:
         lines.append(f"not looked at: {', '.join(summary.ignored)}, which training did not have")
     if summary.unseen:
-        lines.append(
-            f"{summary.unseen} row(s) have a category that training never saw: flagged ood"
-        )
+        never = "have a category that training never saw"
+        lines.append(f"{summary.unseen} row(s) {never}: flagged ood")
     if summary.incomplete:
         lines.append(f"{summary.incomplete} row(s) lack a value and have no prediction")
     return lines

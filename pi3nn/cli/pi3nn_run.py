@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import textwrap
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -57,16 +58,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def help_text() -> str:
     """What ``--help`` prints: usage, and the choices in every config group."""
-    lines = []
-    for group in _GROUPS:
-        line = f"  {group + '=':<12}"
-        for name in choices(group):
-            if len(line) + len(name) > 88:
-                lines.append(line)
-                line = " " * 14
-            line += f"{name} "
-        lines.append(line)
-    return _HELP.format(choices="\n".join(line.rstrip() for line in lines))
+    paragraphs = [
+        textwrap.fill(
+            " ".join(choices(group)),
+            width=88,
+            initial_indent=f"  {group + '=':<12}",
+            subsequent_indent=" " * 14,
+            break_on_hyphens=False,
+        )
+        for group in _GROUPS
+    ]
+    return _HELP.format(choices="\n".join(paragraphs))
 
 
 def choices(group: str) -> list[str]:
