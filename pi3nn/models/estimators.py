@@ -116,7 +116,7 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
             for gamma in (levels if method.retrains(settings) else [None])
         ]
         parts = [_part(method, stack, prepared, self.device) for stack in stacks]
-        return Model(self.kind, settings, calibrate, [p.scaler for p in prepared], parts)
+        return Model(settings, calibrate, [p.scaler for p in prepared], parts)
 
     def _calibration(self, samples: int, gamma: float) -> tuple[str, float]:
         """How to calibrate, and the share of samples for it; not at all if they are too few."""

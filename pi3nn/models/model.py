@@ -61,13 +61,16 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A method, its settings, the scaling of each of T targets, and one part per training."""
+    """A method's settings, the scaling of each of T targets, and one part per training."""
 
-    kind: str
     settings: Any
     calibrate: str
     scalers: Sequence[Scaler]
     parts: Sequence[TrainedPart]
+
+    @property
+    def kind(self) -> str:
+        return str(self.settings.kind)
 
     @property
     def inputs(self) -> int:

@@ -158,12 +158,7 @@ def _description(saved: SavedModel) -> dict[str, Any]:
         "configuration": saved.configuration,
         "schema": saved.schema.plain(),
         "scaling": [
-            {
-                "x_mean": scaler.x_mean.tolist(),
-                "x_std": scaler.x_std.tolist(),
-                "y_mean": float(scaler.y_mean),
-                "y_std": float(scaler.y_std),
-            }
+            {name: np.asarray(value).tolist() for name, value in vars(scaler).items()}
             for scaler in model.scalers
         ],
         "parts": [part.gamma for part in model.parts],
@@ -182,13 +177,12 @@ def _saved(description: Mapping[str, Any], arrays: Arrays) -> SavedModel:
         for s in description["scaling"]
     ]
     parts = [_part(gamma, number, arrays) for number, gamma in enumerate(description["parts"])]
-    model = Model(kind, settings, description["calibrate"], scalers, parts)
+    model = Model(settings, description["calibrate"], scalers, parts)
     table = Schema.from_plain(description["schema"])
     if model.inputs != len(table.inputs):
         raise ValueError("the schema is not that of the networks")
-    return SavedModel(
-        model, table, list(description["levels"]), str(description.get("configuration", ""))
-    )
+    configuration = str(description.get("configuration", ""))
+    return SavedModel(model, table, list(description["levels"]), configuration)
 
 
 def _flat(parts: Any) -> Arrays:

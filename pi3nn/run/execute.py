@@ -15,7 +15,6 @@ from pi3nn.run.member import Member
 from pi3nn.run.one_stack import Levels
 from pi3nn.run.prepare import train_encoders
 from pi3nn.run.progress import ProgressBar
-from pi3nn.run.stacks import stacks
 from pi3nn.run.workers import TrainingOptions, TrainingRound, TrainStack
 from pi3nn.store import Store, StoreError
 
@@ -68,7 +67,7 @@ def _train(
     provenance.facts()  # once, before the workers inherit it
     use_one_thread()
     train_encoders(members)  # before workers are forked, which then have them
-    portions = stacks(members, options.processes, options.memory)
+    portions = options.stacks(members)
     if few := options.too_few_workers(len(portions)):
         logging.getLogger("pi3nn").warning(few)
 

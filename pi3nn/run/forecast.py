@@ -17,7 +17,6 @@ from pi3nn.run import one_stack
 from pi3nn.run.execute import missing
 from pi3nn.run.member import Member
 from pi3nn.run.prepare import prepare
-from pi3nn.run.stacks import stacks
 from pi3nn.run.workers import TrainingOptions
 from pi3nn.store import Store
 
@@ -36,15 +35,14 @@ def describe(members: Sequence[Member], store: Store, options: TrainingOptions) 
     if not to_train:
         return
     use_one_thread()
-    portions = stacks(to_train, options.processes, options.memory)
+    portions = options.stacks(to_train)
     workers, sizes = min(options.processes, len(portions)), [len(stack) for stack in portions]
     yield f"{len(portions)} stacks of {_range(sizes)} on {workers} workers"
     if few := options.too_few_workers(len(portions)):
         yield few
     seconds, probed = seconds_of(portions, store)
-    source = {0: "from past runs", len(portions): "from a short probe"}.get(
-        probed, f"from past runs, and a short probe for {probed} stacks"
-    )
+    mixed = f"from past runs, and a short probe for {probed} stacks"
+    source = {0: "from past runs", len(portions): "from a short probe"}.get(probed, mixed)
     yield f"about {readable(end(seconds, workers))} ({source})"
 
 

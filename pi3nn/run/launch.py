@@ -27,7 +27,7 @@ from pi3nn.run import execute
 from pi3nn.run.member import Member
 from pi3nn.run.one_stack import Levels
 from pi3nn.run.progress import ProgressBar
-from pi3nn.run.stacks import stacks, work
+from pi3nn.run.stacks import work
 from pi3nn.run.workers import TrainingOptions, when_gone
 from pi3nn.store import Store, StoreError
 
@@ -100,8 +100,7 @@ def train(
 
 def cut(missing: list[Member], shards: int, options: TrainingOptions) -> list[list[Member]]:
     """At most `shards` parts of about equal size; members that can be stacked stay together."""
-    together = _together(shards, options)
-    portions = stacks(missing, together.processes, together.memory) if missing else []
+    portions = _together(shards, options).stacks(missing)
     parts: list[list[Member]] = [[] for _ in range(min(shards, len(portions)))]
     loads = [0] * len(parts)
     for stack in portions:

@@ -22,7 +22,6 @@ from pi3nn.paper.tasks import Task
 from pi3nn.run import execute, forecast
 from pi3nn.run.member import Member
 from pi3nn.run.request import Request, RequestedJob, request
-from pi3nn.run.stacks import stacks
 from pi3nn.store import Store, StoreError
 
 
@@ -108,8 +107,7 @@ def describe(jobs: Sequence[TaskRun], store: Store, probing: bool) -> Iterator[s
 
 
 def _stacks(asked: Request, store: Store) -> list[list[Member]]:
-    missing = execute.missing(asked.members, store, asked.options)
-    return stacks(missing, asked.options.processes, asked.options.memory) if missing else []
+    return asked.options.stacks(execute.missing(asked.members, store, asked.options))
 
 
 def _times(portions: list[list[Member]], store: Store, probing: bool) -> list[float | None]:

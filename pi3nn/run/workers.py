@@ -19,7 +19,7 @@ from pi3nn.engine.training import OnProgress
 from pi3nn.errors import UserError
 from pi3nn.run.member import Member
 from pi3nn.run.progress import ProgressBar
-from pi3nn.run.stacks import most_workers
+from pi3nn.run.stacks import most_workers, stacks
 
 TrainStack = Callable[[list[Member], OnProgress], None]
 """Trains one stack and stores it."""
@@ -61,9 +61,13 @@ class TrainingOptions:
     def _asked_for(self) -> int:
         return self.workers or len(os.sched_getaffinity(0))
 
-    def too_few_workers(self, stacks: int) -> str:
+    def stacks(self, members: list[Member]) -> list[list[Member]]:
+        """The stacks in which these options have members trained."""
+        return stacks(members, self.processes, self.memory)
+
+    def too_few_workers(self, n_stacks: int) -> str:
         """Says so where memory keeps workers from so many stacks."""
-        if self.processes >= min(self._asked_for, stacks):
+        if self.processes >= min(self._asked_for, n_stacks):
             return ""
         return (
             f"{self.processes} workers, not {self._asked_for}: "
