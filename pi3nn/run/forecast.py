@@ -11,12 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pi3nn import methods
 from pi3nn.engine.threads import use_one_thread
 from pi3nn.run import one_stack
 from pi3nn.run.execute import missing
 from pi3nn.run.member import Member
 from pi3nn.run.prepare import prepare
+from pi3nn.run.stacks import fixed
 from pi3nn.run.workers import TrainingOptions
 from pi3nn.store import Store
 
@@ -95,13 +95,10 @@ def _past(store: Store) -> Past:
     for key in store.keys():  # noqa: SIM118 (a store is not a dict)
         labels = store.result(key)["member"]
         if labels["status"] == "ok":
-            past[_similar(labels["dataset"], _settings(labels))].append(key)
+            pairs = ((name.partition("method.")[2], value) for name, value in labels.items())
+            settings = {name: value for name, value in pairs if name}
+            past[_similar(labels["dataset"], settings)].append(key)
     return past
-
-
-def _settings(labels: Mapping[str, Any]) -> dict[str, Any]:
-    prefix = "method."
-    return {name.removeprefix(prefix): v for name, v in labels.items() if name.startswith(prefix)}
 
 
 def _similarity(member: Member) -> str:
@@ -110,9 +107,7 @@ def _similarity(member: Member) -> str:
 
 def _similar(dataset: str, settings: Mapping[str, Any]) -> str:
     """The same for members that take the same time: what may differ within a stack does not count."""
-    varying = methods.get(settings["kind"]).varying | {"name"}
-    fixed = {key: value for key, value in settings.items() if key not in varying}
-    return json.dumps([dataset, fixed], sort_keys=True)
+    return json.dumps([dataset, fixed(settings)], sort_keys=True)
 
 
 def _from_past(stack: list[Member], past: Past, store: Store) -> float | None:
