@@ -135,7 +135,9 @@ def _hydra_main() -> None:
             execute(cfg, settings.overrides.task, folder, settings.mode is RunMode.MULTIRUN)
         except Exception as error:
             if settings.mode is RunMode.MULTIRUN:  # the sweeper lists it with the others
-                _keep_traceback(error, folder)
+                if not isinstance(error, (UserError, OSError)):
+                    text = "".join(traceback.format_exception(error))
+                    (folder / "error.txt").write_text(text)
                 raise
             mistakes.append(error)  # raised here, Hydra would print words of its own first
 
@@ -143,11 +145,6 @@ def _hydra_main() -> None:
         job()
     if mistakes:
         raise mistakes[0]
-
-
-def _keep_traceback(error: Exception, folder: Path) -> None:
-    if not isinstance(error, (UserError, OSError)):
-        (folder / "error.txt").write_text("".join(traceback.format_exception(error)))
 
 
 def _load_figures() -> None:
@@ -172,7 +169,7 @@ def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool 
     asked = request(cfg, overrides)
     store, levels, options = asked.store, asked.levels, asked.options
     if cfg.plan:
-        print("\n".join(forecast.describe(asked.members, store, options)))
+        print("\n".join(forecast.describe(asked.wanted(store), options)))
         return
     if cfg.save_model:
         save.check(asked.members, folder / "model", cfg.force)

@@ -24,24 +24,12 @@ RELIABILITY_LEVELS = (*(round(0.05 * i, 2) for i in range(1, 20)), 0.99)
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What one training is judged by.
+    """What one training is judged by."""
 
-    Attributes
-    ----------
-    settings
-        The ``Settings`` of the method that was trained.
-    calibrate
-        What is done to the intervals after the training: ``none`` or ``conformal``.
-    predictions
-        Arrays ``(N,)`` by name ``<set>/<output>``; ``<set>/y`` is the target.
-    scalars
-        The numbers that came with the fit, such as ``nu`` and ``y_range``.
-    """
-
-    settings: Any
-    calibrate: str
-    predictions: Mapping[str, NDArray[Any]]
-    scalars: Mapping[str, float]
+    settings: Any  # the method's
+    calibrate: str  # what is done to the intervals after the training: none or conformal
+    predictions: Mapping[str, NDArray[Any]]  # (N,) by <set>/<output>; <set>/y is the target
+    scalars: Mapping[str, float]  # the numbers that came with the fit, such as nu and y_range
 
     @functools.cached_property
     def sets(self) -> dict[str, dict[str, Array]]:

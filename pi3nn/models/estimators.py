@@ -226,15 +226,12 @@ def _value_errors() -> Iterator[None]:
         raise ValueError(str(error)) from error
 
 
-def _name(kind: str) -> str:
-    return f"{type(methods.get(kind)).__name__}Regressor"
-
-
 def __getattr__(name: str) -> Any:
     """Make an estimator when it is asked for: each composes a configuration for its defaults."""
     for kind in methods.kinds():
-        if name == _name(kind):
-            about = sys.modules[type(methods.get(kind)).__module__].__doc__
+        method = type(methods.get(kind))
+        if name == f"{method.__name__}Regressor":
+            about = sys.modules[method.__module__].__doc__
             members = {"kind": kind, "__module__": __name__, "__doc__": about}
             return globals().setdefault(name, type(name, (IntervalRegressor,), members))
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -30,23 +30,14 @@ FARTHEST = 1e6
 class TrainedPart:
     """What one training left behind, for each of T targets.
 
-    Attributes
-    ----------
-    gamma
-        The level trained for; None: every level.
-    state
-        The networks: ``Fitted.state()``, each ``(T, ...)``.
-    scalars
-        The numbers that came with the fit, each ``(T,)``.
-    sets
-        Outputs and ``y``, each ``(T, N)``, on the rows ``train`` and, if some were, ``held_out``:
-        the coefficients of any level are computed from them.
+    The coefficients of any level are computed from ``sets``: outputs and ``y`` on the rows ``train``
+    and, if some were, ``held_out``.
     """
 
-    gamma: float | None
-    state: Arrays
-    scalars: Arrays
-    sets: dict[str, Arrays]
+    gamma: float | None  # the level trained for; None: every level
+    state: Arrays  # the networks: ``Fitted.state()``, each (T, ...)
+    scalars: Arrays  # the numbers that came with the fit, each (T,)
+    sets: dict[str, Arrays]  # each (T, N)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,16 +95,14 @@ class Model:
                     f"model for {trained}"
                 )
         if self.calibrate == "conformal":
-            self._check_rows(max(levels))
+            needed = conformal.rows_needed(max(levels))
+            rows = self.parts[0].sets["held_out"]["y"].shape[1]
+            if rows < needed:
+                raise UserError(
+                    f"level {max(levels):g} needs {needed} rows to calibrate on, and {rows} were held "
+                    "out: more rows, a larger holdout, or a lower level"
+                )
         return Predictor(self, levels)
-
-    def _check_rows(self, gamma: float) -> None:
-        needed, rows = conformal.rows_needed(gamma), self.parts[0].sets["held_out"]["y"].shape[1]
-        if rows < needed:
-            raise UserError(
-                f"level {gamma:g} needs {needed} rows to calibrate on, and {rows} were held out: "
-                "more rows, a larger holdout, or a lower level"
-            )
 
 
 class Predictor:

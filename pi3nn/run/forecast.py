@@ -13,7 +13,7 @@ from typing import Any
 
 from pi3nn.engine.threads import use_one_thread
 from pi3nn.run import one_stack
-from pi3nn.run.execute import missing
+from pi3nn.run.execute import Wanted
 from pi3nn.run.member import Member
 from pi3nn.run.prepare import prepare
 from pi3nn.run.stacks import fixed
@@ -27,28 +27,25 @@ _LOOKED_AT = 30  # past members of one kind: more would not change their median
 Past = dict[str, list[str]]  # keys of stored members, by what makes them similar
 
 
-def describe(members: Sequence[Member], store: Store, options: TrainingOptions) -> Iterator[str]:
+def describe(wanted: Wanted, options: TrainingOptions) -> Iterator[str]:
     """Lines for the screen: how many members, how many of them stored, stacks, and the time."""
-    to_train = missing(members, store, options)
-    stored = len(members) - len(to_train)
-    yield f"{len(members)} members: {stored} stored in {store.root}, {len(to_train)} to train"
+    to_train, store, members = wanted.missing(options), wanted.store, len(wanted.members)
+    stored = members - len(to_train)
+    yield f"{members} members: {stored} stored in {store.root}, {len(to_train)} to train"
     if not to_train:
         return
     use_one_thread()
     portions = options.stacks(to_train)
     workers, sizes = min(options.processes, len(portions)), [len(stack) for stack in portions]
-    yield f"{len(portions)} stacks of {_range(sizes)} on {workers} workers"
+    low, high = min(sizes), max(sizes)
+    span = f"{low}" if low == high else f"{low} to {high}"
+    yield f"{len(portions)} stacks of {span} members on {workers} workers"
     if few := options.too_few_workers(len(portions)):
         yield few
     seconds, probed = seconds_of(portions, store)
     mixed = f"from past runs, and a short probe for {probed} stacks"
     source = {0: "from past runs", len(portions): "from a short probe"}.get(probed, mixed)
     yield f"about {readable(end(seconds, workers))} ({source})"
-
-
-def _range(sizes: list[int]) -> str:
-    low, high = min(sizes), max(sizes)
-    return f"{low} members" if low == high else f"{low} to {high} members"
 
 
 def readable(seconds: float) -> str:

@@ -14,7 +14,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -24,8 +24,8 @@ from omegaconf import DictConfig
 
 from pi3nn.errors import UserError, sentence
 from pi3nn.run import execute
+from pi3nn.run.execute import Wanted
 from pi3nn.run.member import Member
-from pi3nn.run.one_stack import Levels
 from pi3nn.run.progress import ProgressBar
 from pi3nn.run.stacks import work
 from pi3nn.run.workers import TrainingOptions, when_gone
@@ -63,16 +63,12 @@ def all_shards(hydra: Launching, options: TrainingOptions) -> TrainingOptions:
 
 
 def train(
-    missing: list[Member],
-    store: Store,
-    levels: Levels,
-    hydra: Launching,
-    options: TrainingOptions,
-    overrides: Sequence[str],
+    wanted: Wanted, hydra: Launching, options: TrainingOptions, overrides: Sequence[str]
 ) -> dict[str, str]:
-    """Train members in shards; returns reasons of failures by the key of a member."""
+    """Train missing members in shards; returns reasons of failures by the key of a member."""
     folder = hydra.folder.absolute() / _SHARDS
     inside = _in_shard(hydra, options)
+    missing = wanted.missing(options)
     parts = cut(missing, _count(hydra), inside)
     if not parts:
         return {}
@@ -80,9 +76,9 @@ def train(
     (folder / _STOP).unlink(missing_ok=True)  # that of a sweep that was stopped
     for number, part in enumerate(parts):
         order = {
-            "store": str(store.root.absolute()),
+            "store": str(wanted.store.root.absolute()),
             "members": [asdict(member) for member in part],
-            "levels": {member.key: levels[member.key] for member in part},
+            "levels": {member.key: wanted.levels[member.key] for member in part},
             "options": {key: getattr(inside, key) for key in ("workers", "memory", "force")},
         }
         (folder / f"{number}.json").write_text(json.dumps(order), encoding="utf-8")
@@ -90,7 +86,7 @@ def train(
     shards = [[*overrides, subdir, "hydra.output_subdir=null"]] * len(parts)
     task = functools.partial(train_shard, str(folder))
     launch = functools.partial(hydra.launch_shards, task, shards)
-    answers = _launched(launch, folder / _STOP, missing, store, options)
+    answers = _launched(launch, folder / _STOP, replace(wanted, members=missing), options.force)
     shutil.rmtree(folder)
     for answer in answers:
         if answer["store"]:
@@ -126,7 +122,7 @@ def train_shard(folder: str, cfg: DictConfig) -> dict[str, Any]:
     members = [Member(**member) for member in order["members"]]
     errors: execute.Failures = {}
     try:
-        execute.ensure(members, Store(order["store"]), order["levels"], options, errors)
+        execute.ensure(Wanted(members, Store(order["store"]), order["levels"]), options, errors)
     except StoreError as error:
         return {"store": str(error), "members": {}}
     except KeyboardInterrupt:
@@ -152,11 +148,7 @@ def _together(shards: int, inside: TrainingOptions) -> TrainingOptions:
 
 
 def _launched(
-    launch: Callable[[], Sequence[Any]],
-    stop: Path,
-    missing: list[Member],
-    store: Store,
-    options: TrainingOptions,
+    launch: Callable[[], Sequence[Any]], stop: Path, missing: Wanted, force: bool
 ) -> list[dict[str, Any]]:
     """What the shards that `launch` starts return; until then, show how many members are stored.
 
@@ -169,11 +161,11 @@ def _launched(
     process.start()
     there.close()
     # Those stored before the start can't be counted when all are trained again.
-    with ProgressBar([len(missing)], quiet=options.force) as progress:
+    with ProgressBar([len(missing.members)], quiet=force) as progress:
         try:
             while not here.poll(_LOOK_EVERY):
-                done = sum(member.key in store for member in missing)
-                progress.update(0, done / len(missing), math.nan)
+                done = sum(member.key in missing.store for member in missing.members)
+                progress.update(0, done / len(missing.members), math.nan)
         except KeyboardInterrupt:
             stop.touch()
             here.poll(_PATIENCE)

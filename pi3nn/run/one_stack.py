@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pi3nn import methods
@@ -24,11 +24,13 @@ def train(
     members: Sequence[Member], on_progress: OnProgress, store: Store, levels: Levels, force: bool
 ) -> None:
     """Train one stack, judge its members at their `levels` and store them."""
-    started, clock = time.time(), _clock(members[0])
-    begun = clock()
+    device = members[0].config["device"]
+    # Processor time, which no other program adds to, where that is what training takes.
+    clock = time.process_time if device == "cpu" else time.perf_counter
+    started, begun = time.time(), clock()
     prepared = [prepare(member) for member in members]
     fitted = fit(members, prepared, on_progress)
-    arrays = _predictions(prepared, fitted, members[0].config["device"])
+    arrays = _predictions(prepared, fitted, device)
     state = fitting.state(fitted)
     seconds = (clock() - begun) / len(members)
     for m, member in enumerate(members):
@@ -91,11 +93,6 @@ def _judge(
     records, intervals = judge(evidence, levels)
     result["records"] += records
     predictions |= intervals
-
-
-def _clock(member: Member) -> Callable[[], float]:
-    """What training is timed by: processor time, which no other program adds to, where that works."""
-    return time.process_time if member.config["device"] == "cpu" else time.perf_counter
 
 
 def _predictions(prepared: Sequence[Prepared], fitted: Fitted, device: str) -> list[Arrays]:

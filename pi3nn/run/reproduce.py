@@ -21,7 +21,7 @@ from pi3nn.paper import exports
 from pi3nn.paper.tasks import Task
 from pi3nn.run import execute, forecast
 from pi3nn.run.member import Member
-from pi3nn.run.request import Request, RequestedJob, request
+from pi3nn.run.request import RequestedJob, request
 from pi3nn.store import Store, StoreError
 
 
@@ -52,7 +52,7 @@ def run(job: TaskRun, store: Store, folder: Path) -> str:
     """
     failures: execute.Failures = {}
     started, asked = time.monotonic(), job.asked
-    trained = asked.train(asked.options, failures, store)
+    trained = execute.ensure(asked.wanted(store), asked.options, failures)
     if failures:
         first = next(iter(failures.values()))
         reason = f"{type(first).__name__}: {first_line(first)}"
@@ -85,7 +85,9 @@ def describe(jobs: Sequence[TaskRun], store: Store, probing: bool) -> Iterator[s
     Times are those of similar members in the store; with `probing` also from short probes.
     """
     good = [job for job in jobs if not job.failure]
-    portions = [_stacks(job.asked, store) for job in good]
+    portions = [
+        job.asked.options.stacks(job.asked.wanted(store).missing(job.asked.options)) for job in good
+    ]
     times = iter(_times([stack for of_job in portions for stack in of_job], store, probing))
     total, unknown = 0.0, 0
     for job, of_job in zip(good, portions, strict=True):
@@ -104,10 +106,6 @@ def describe(jobs: Sequence[TaskRun], store: Store, probing: bool) -> Iterator[s
         if job.failure:
             yield f"  {job.task.name}: {job.failure}"
     yield _in_all(good, portions, total, unknown)
-
-
-def _stacks(asked: Request, store: Store) -> list[list[Member]]:
-    return asked.options.stacks(execute.missing(asked.members, store, asked.options))
 
 
 def _times(portions: list[list[Member]], store: Store, probing: bool) -> list[float | None]:

@@ -48,15 +48,13 @@ class Request:
         """Keys that decide numbers and are not what the experiment itself says."""
         return config.differences(self.cfg)
 
-    def train(
-        self,
-        options: TrainingOptions,
-        failures: execute.Failures | None = None,
-        store: Store | None = None,
-    ) -> int:
+    def wanted(self, store: Store) -> execute.Wanted:
+        """Every member in `store`, at every level."""
+        return execute.Wanted(self.members, store, dict.fromkeys(self.keys, self.levels))
+
+    def train(self, options: TrainingOptions) -> int:
         """Make sure that every member is stored, at every level; returns how many were trained."""
-        levels = dict.fromkeys(self.keys, self.levels)
-        return execute.ensure(self.members, store or self.store, levels, options, failures)
+        return execute.ensure(self.wanted(self.store), options)
 
 
 @dataclass(kw_only=True)

@@ -92,13 +92,11 @@ def _forecast(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) 
     if not hydra.in_process:
         options = launch.all_shards(hydra, options)
     yield f"{len(jobs)} jobs"
-    for store, members, _ in _by_store(jobs):
-        yield from forecast.describe(members, store, options)
+    for wanted in _by_store(jobs):
+        yield from forecast.describe(wanted, options)
 
 
-def _by_store(
-    jobs: Sequence[SweepJob],
-) -> Iterator[tuple[Store, list[Member], dict[str, list[float]]]]:
+def _by_store(jobs: Sequence[SweepJob]) -> Iterator[execute.Wanted]:
     """For each store the members that jobs want in it, once each, and at which levels."""
     for root in dict.fromkeys(job.asked.cfg.store for job in jobs):
         members: dict[str, Member] = {}
@@ -108,24 +106,23 @@ def _by_store(
                 members[member.key] = member
                 of_member = levels.setdefault(member.key, [])
                 of_member += [level for level in job.asked.levels if level not in of_member]
-        yield Store(root), list(members.values()), levels
+        yield execute.Wanted(list(members.values()), Store(root), levels)
 
 
 def _train(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> None:
     """Train what is missing; note in the jobs what failed."""
-    for store, members, levels in _by_store(jobs):
-        missing = execute.missing(members, store, options)
-        counts = f"{len(members)} members, {len(missing)} to train"
+    for wanted in _by_store(jobs):
+        counts = f"{len(wanted.members)} members, {len(wanted.missing(options))} to train"
         print(f"sweep of {len(jobs)} jobs: {counts}", file=sys.stderr, flush=True)
         if hydra.in_process:
             errors: execute.Failures = {}
-            execute.ensure(members, store, levels, options, errors)
+            execute.ensure(wanted, options, errors)
             failures = {key: sentence(error) for key, error in errors.items()}
         else:
-            failures = launch.train(missing, store, levels, hydra, options, jobs[0].overrides)
+            failures = launch.train(wanted, hydra, options, jobs[0].overrides)
         for job in jobs:
             reasons = [failures[key] for key in job.asked.keys if key in failures]
-            if reasons and job.asked.store.root == store.root:
+            if reasons and job.asked.store.root == wanted.store.root:
                 job.failure = reasons[0]
 
 

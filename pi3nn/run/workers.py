@@ -29,28 +29,14 @@ OnFailure = Callable[[int, Exception], None]
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """What members are trained with.
+    """What members are trained with; fewer workers are started where memory is not enough."""
 
-    Attributes
-    ----------
-    workers, memory
-        Processes (0: one per core), and what all of them together may take, in GB: fewer are
-        started than asked for where it is not enough.
-    force
-        Train what is stored, too.
-    quiet
-        Show no progress.
-    stop
-        Training ends, as by Ctrl-C, when this file appears.
-    meanwhile
-        Called once while workers train, for what would be waited for later.
-    """
-
-    workers: int = 0
-    memory: float = 2.0
-    force: bool = False
-    quiet: bool = False
-    stop: Path | None = None
+    workers: int = 0  # processes; 0: one per core
+    memory: float = 2.0  # what all of them together may take, in GB
+    force: bool = False  # train what is stored, too
+    quiet: bool = False  # show no progress
+    stop: Path | None = None  # training ends, as by Ctrl-C, when this file appears
+    # Called once while workers train, for what would be waited for later.
     meanwhile: Callable[[], None] | None = None
 
     @property

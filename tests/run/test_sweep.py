@@ -145,7 +145,8 @@ def test_a_stack_that_fails_is_noted_and_the_others_are_stored(tmp_path: Path) -
     bad = Member({**bad.config, "device": "cuda:99", "engine": "torch"}, "bad")
     failures: execute.Failures = {}
     levels = {good.key: [0.95], "bad": [0.95]}
-    execute.ensure([bad, good], Store(tmp_path), levels, TrainingOptions(workers=1), failures)
+    wanted = execute.Wanted([bad, good], Store(tmp_path), levels)
+    execute.ensure(wanted, TrainingOptions(workers=1), failures)
     assert Store(tmp_path).keys() == [good.key]
     assert list(failures) == ["bad"]
 
