@@ -80,15 +80,9 @@ def interval_score(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, gamma: floa
 def confidence_score(width: ArrayLike, train_width_mean: ArrayLike, clip: bool = True) -> Any:
     """Return the confidence score of every row, ``min(train_width_mean / width, 1)``.
 
-    Parameters
-    ----------
-    width
-        Interval widths, `(..., N)`. A width of 0 scores 1.
-    train_width_mean
-        Mean width on the training rows, `(...)`.
-    clip
-        Clamp to [0, 1], so that a negative width (crossed bounds) scores 0. Without, such a row
-        keeps its negative ratio, as in the released flight run.
+    `width` is `(..., N)`, the mean width on the training rows `(...)`. A width of 0 scores 1, and a
+    negative one (crossed bounds) 0; without `clip`, such a row keeps its negative ratio, as in the
+    released flight run.
     """
     width = np.asarray(width, dtype=float)
     mean = np.asarray(train_width_mean, dtype=float)[..., None]

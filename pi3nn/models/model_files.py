@@ -39,13 +39,8 @@ _NAME = "model.json"
 
 # What files that do not belong together raise, wherever that shows.
 _MISMATCHES = (
-    LookupError,
-    TypeError,
-    ValueError,
-    RuntimeError,
-    SafetensorError,
-    OmegaConfBaseException,
-)
+    LookupError, TypeError, ValueError, RuntimeError, SafetensorError, OmegaConfBaseException
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,11 +83,6 @@ def seconds_of(stacks: Sequence[list[Member]], store: Store) -> tuple[list[float
 
 def from_past(stacks: Sequence[list[Member]], store: Store) -> list[float | None]:
     """The time of every stack, as far as stored members tell it."""
-    past = _past(store)
-    return [_from_past(stack, past, store) for stack in stacks]
-
-
-def _past(store: Store) -> Past:
     past: Past = defaultdict(list)
     for key in store.keys():  # noqa: SIM118 (a store is not a dict)
         labels = store.result(key)["member"]
@@ -95,7 +90,7 @@ def _past(store: Store) -> Past:
             pairs = ((name.partition("method.")[2], value) for name, value in labels.items())
             settings = {name: value for name, value in pairs if name}
             past[_similar(labels["dataset"], settings)].append(key)
-    return past
+    return [_from_past(stack, past, store) for stack in stacks]
 
 
 def _similarity(member: Member) -> str:

@@ -105,7 +105,12 @@ def describe(jobs: Sequence[TaskRun], store: Store, probing: bool) -> Iterator[s
     for job in jobs:
         if job.failure:
             yield f"  {job.task.name}: {job.failure}"
-    yield _in_all(good, portions, total, unknown)
+    members = sum(len(job.asked.members) for job in good)
+    to_train = sum(len(stack) for of_job in portions for stack in of_job)
+    line = f"{len(good)} shards, {members} members, {to_train} to train"
+    if total:
+        line += f", about {forecast.readable(total)} (less where training stops early)"
+    yield line + (f"; no time is known for {unknown} shards" if unknown else "")
 
 
 def _times(portions: list[list[Member]], store: Store, probing: bool) -> list[float | None]:
@@ -116,14 +121,3 @@ def _times(portions: list[list[Member]], store: Store, probing: bool) -> list[fl
         probed = forecast.seconds_of([portions[n] for n in numbers], store)[0]
         times = [dict(zip(numbers, probed, strict=True)).get(n, t) for n, t in enumerate(times)]
     return times
-
-
-def _in_all(
-    good: Sequence[TaskRun], portions: Sequence[list[list[Member]]], total: float, unknown: int
-) -> str:
-    members = sum(len(job.asked.members) for job in good)
-    to_train = sum(len(stack) for of_job in portions for stack in of_job)
-    line = f"{len(good)} shards, {members} members, {to_train} to train"
-    if total:
-        line += f", about {forecast.readable(total)} (less where training stops early)"
-    return line + (f"; no time is known for {unknown} shards" if unknown else "")

@@ -39,6 +39,11 @@ class SweepJob(RequestedJob):
     overrides: list[str]
     swept: dict[str, str]
 
+    @property
+    def label(self) -> str:
+        values = " ".join(f"{key}={value}" for key, value in self.swept.items())
+        return f"job {self.number} ({values})"
+
 
 ExplainJob = Callable[[Sequence[str], Exception], str]
 
@@ -62,7 +67,7 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob) -
         try:
             cfg = hydra.compose(job.overrides)
             if cfg.explain:
-                heading = [_heading(job)] if job.swept else []
+                heading = [job.label] if job.swept else []
                 explained += [*heading, *config.explain(cfg, job.overrides), ""]
             else:
                 job.request = request(cfg, job.overrides)
@@ -73,9 +78,8 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob) -
     good = [job for job in jobs if not job.failure]
     if not good:
         raise UserError("; ".join(dict.fromkeys(job.failure for job in jobs)))
-    for job in jobs:  # at once: training may take hours
-        if job.failure:
-            print(_line(job), file=sys.stderr, flush=True)
+    for line in _failures(jobs):  # at once: training may take hours
+        print(line, file=sys.stderr, flush=True)
     if explained:
         print("\n".join(explained))
     elif good[-1].asked.cfg.plan:
@@ -84,8 +88,12 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob) -
         hydra.start()
         _train(good, hydra, good[-1].asked.options)
         _finish(good, hydra)
-    if failed := [_line(job) for job in jobs if job.failure]:
+    if failed := _failures(jobs):
         raise SweepError("\n".join([f"{len(failed)} of {len(jobs)} jobs failed:", *failed]))
+
+
+def _failures(jobs: Sequence[SweepJob]) -> list[str]:
+    return [f"  {job.label}: {job.failure}" for job in jobs if job.failure]
 
 
 def _forecast(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> Iterator[str]:
@@ -138,16 +146,8 @@ def _finish(jobs: list[SweepJob], hydra: Launching) -> None:
                     raise error  # the next job would meet the same
                 job.failure = sentence(error)
     done = [
-        sweep_table.SweptJob(
-            job.swept,
-            job.asked.store,
-            job.asked.keys,
-            job.asked.levels,
-            job.asked.unit,
-            job.asked.changed,
-        )
-        for job in jobs
-        if not job.failure
+        sweep_table.SweptJob(swept, ran.store, ran.keys, ran.levels, ran.unit, ran.changed)
+        for swept, ran in ((job.swept, job.asked) for job in jobs if not job.failure)
     ]
     if done:
         sweep_table.write(done, hydra.folder, beside_paper, ood.write)
@@ -159,12 +159,3 @@ def swept(batch: Sequence[Sequence[str]]) -> list[dict[str, str]]:
     keys = dict.fromkeys(key for job in pairs for key in job)
     varied = [key for key in keys if len({job.get(key) for job in pairs}) > 1]
     return [{key: job.get(key, "") for key in varied} for job in pairs]
-
-
-def _line(job: SweepJob) -> str:
-    return f"  {_heading(job)}: {job.failure}"
-
-
-def _heading(job: SweepJob) -> str:
-    values = " ".join(f"{key}={value}" for key, value in job.swept.items())
-    return f"job {job.number} ({values})"
