@@ -24,29 +24,6 @@ def run(folder: Path, *overrides: str) -> tuple[Store, int]:
     return Store(folder), trained
 
 
-def test_members_are_sweep_times_splits_times_seeds() -> None:
-    planned = members(composed(*QUICK, "splits=[1,2]", "seeds=[1,2,3]"))
-    assert len({member.key for member in planned}) == 2 * 2 * 3
-
-
-def test_keys_change_with_what_decides_the_numbers_and_with_nothing_else(tmp_path: Path) -> None:
-    def keys(*overrides: str) -> set[str]:
-        return {member.key for member in members(composed(*QUICK, "seeds=[1]", *overrides))}
-
-    same = keys()
-    for neutral in (f"store={tmp_path}", "workers=1", "levels=[0.5]", "unit=run"):
-        assert keys(neutral) == same
-    for decisive in (
-        "method.l1=0.5",
-        "method.ood=true",
-        "protocol=released",
-        "scaling=full",
-        "holdout=0.1",
-    ):
-        assert not keys(decisive) & same
-    assert not keys("dataset=energy") & same
-
-
 def test_number_of_workers_and_cut_of_stacks_do_not_change_a_bit(tmp_path: Path) -> None:
     one, _ = run(tmp_path / "one", "seeds=[1,2]", "splits=[1,2]", "workers=1")
     two, _ = run(tmp_path / "two", "seeds=[1,2]", "splits=[1,2]", "workers=2")
@@ -83,30 +60,6 @@ def test_training_rows_outside_are_exactly_as_many_as_asked(tmp_path: Path) -> N
             outside = 2 * np.ceil(row["n"] * (1 - row["gamma"]) / 2 - 1e-9)
             assert round((1 - row["picp"]) * row["n"]) == outside
             assert row["surplus"] == 0
-
-
-def test_a_diverging_member_is_a_record_with_its_reason_and_touches_no_other(
-    tmp_path: Path,
-) -> None:
-    rates = "++sweep={method.learning_rate: [0.01, 1.0e+38]}"
-    overrides = (
-        "dataset=yacht",
-        "method.steps=25",
-        "method.hidden=8",
-        "seeds=[1]",
-        "splits=[1]",
-        rates,
-    )
-    run_cfg(composed(*overrides, f"store={tmp_path / 'both'}", "workers=1"))
-    rows = {row["method.learning_rate"]: row for row in Store(tmp_path / "both").rows()}
-    assert rows[1e38]["status"] == "failed"
-    assert "not finite at step" in rows[1e38]["reason"]
-    single = (*overrides[:-1], "++sweep={}", "method.learning_rate=0.01")
-    run_cfg(composed(*single, f"store={tmp_path / 'one'}", "workers=1"))
-    both = comparable(Store(tmp_path / "both"))
-    healthy = {place: row for place, row in both.items() if row["status"] == "ok"}
-    assert healthy
-    assert healthy == comparable(Store(tmp_path / "one"))
 
 
 @pytest.mark.parametrize("scaling", [scaling.value for scaling in config.Scaling])
