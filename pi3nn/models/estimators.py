@@ -139,10 +139,9 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
         parameters |= {name: getattr(self, name) for name in _RUN_KEYS}
         parameters |= {f"method.{name}": getattr(self, name) for name in _method_keys(self.kind)}
         for name, value in parameters.items():
+            plain = value.item() if isinstance(value, np.generic) else value
             try:
-                OmegaConf.update(
-                    cfg, name, value.item() if isinstance(value, np.generic) else value
-                )
+                OmegaConf.update(cfg, name, plain)
             except OmegaConfBaseException as error:
                 parameter = name.removeprefix("method.")
                 raise UserError(f"{parameter}={value!r}: {config.first_line(error)}") from error
@@ -161,12 +160,10 @@ def _constructor(kind: str) -> Callable[..., None]:
         for name, value in {**defaults, **parameters}.items():
             setattr(self, name, value)
 
-    keyword, positional = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = [inspect.Parameter("self", positional)]
-    signature += [
-        inspect.Parameter(name, keyword, default=value) for name, value in defaults.items()
-    ]
-    __init__.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
+    make = inspect.Parameter
+    keywords = [make(name, make.KEYWORD_ONLY, default=value) for name, value in defaults.items()]
+    signature = inspect.Signature([make("self", make.POSITIONAL_OR_KEYWORD), *keywords])
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
     return __init__
 
 
