@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import gc
 import os
@@ -54,6 +55,12 @@ def run_command(
         code = _NOBODY_READS
     gc.freeze()  # leaving, Python would look through all of it once more: half a second
     sys.exit(code)
+
+
+def parser_of(name: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    """A command's parser, which shows these texts line by line as they are."""
+    shown = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(name, None, description, epilog, formatter_class=shown)
 
 
 def _guarded(

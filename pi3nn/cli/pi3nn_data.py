@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pi3nn.cli.main import run_command
+from pi3nn.cli.main import parser_of, run_command
 from pi3nn.errors import UserError
 
 if TYPE_CHECKING:
@@ -53,13 +53,8 @@ def _run(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="pi3nn-data",
-        usage="pi3nn-data [-h] {list,fetch,verify,show} ...",
-        description=_HELP,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("pi3nn-data", _HELP, _EXAMPLES)
+    parser.usage = "pi3nn-data [-h] {list,fetch,verify,show} ..."
     commands = parser.add_subparsers(required=True, metavar="command", help=argparse.SUPPRESS)
     commands.add_parser("list", description="List every data set.").set_defaults(run=_list)
     fetch = commands.add_parser("fetch", description="Download what data sets need.")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pi3nn import atomic
-from pi3nn.cli.main import run_command
+from pi3nn.cli.main import parser_of, run_command
 from pi3nn.errors import UserError
 from pi3nn.store import Store
 
@@ -33,12 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="pi3nn-report",
-        description="Read what was run: the store of trained members, and exported records.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "Read what was run: the store of trained members, and exported records."
+    parser = parser_of("pi3nn-report", about, _EXAMPLES)
     commands = parser.add_subparsers(required=True, metavar="records | run | paper | verify")
     records = commands.add_parser(
         "records", help="records as CSV, one row per member, set and level"
