@@ -93,8 +93,9 @@ def _lines(summary: Any, chosen: bool) -> list[str]:
     if summary.ignored:
         lines.append(f"not looked at: {', '.join(summary.ignored)}, which training did not have")
     if summary.unseen:
-        never = "have a category that training never saw"
-        lines.append(f"{summary.unseen} row(s) {never}: flagged ood")
+        lines.append(
+            f"{summary.unseen} row(s) have a category that training never saw: flagged ood"
+        )
     if summary.incomplete:
         lines.append(f"{summary.incomplete} row(s) lack a value and have no prediction")
     return lines
