@@ -6,6 +6,7 @@ member NaN and touches no other.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -80,15 +81,9 @@ def interval_score(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, gamma: floa
 def confidence_score(width: ArrayLike, train_width_mean: ArrayLike, clip: bool = True) -> Any:
     """Return the confidence score of every row, ``min(train_width_mean / width, 1)``.
 
-    Parameters
-    ----------
-    width
-        Interval widths, `(..., N)`. A width of 0 scores 1.
-    train_width_mean
-        Mean width on the training rows, `(...)`.
-    clip
-        Clamp to [0, 1], so that a negative width (crossed bounds) scores 0. Without, such a row
-        keeps its negative ratio, as in the released flight run.
+    `width` is `(..., N)`, the mean width on the training rows `(...)`. A width of 0 scores 1, and a
+    negative one (crossed bounds) 0; without `clip`, such a row keeps its negative ratio, as in the
+    released flight run.
     """
     width = np.asarray(width, dtype=float)
     mean = np.asarray(train_width_mean, dtype=float)[..., None]
@@ -97,55 +92,46 @@ def confidence_score(width: ArrayLike, train_width_mean: ArrayLike, clip: bool =
     return np.where(width < 0, 0.0, np.maximum(score, 0.0)) if clip else score
 
 
-def auroc(inside_widths: ArrayLike, outside_widths: ArrayLike) -> Any:
+def _per_member(score: Callable[[Any, Any], float]) -> Callable[[ArrayLike, ArrayLike], Any]:
+    """Apply `score` to each pair of last axes; NaN where a width is unknown or there is none."""
+
+    def known(inside: NDArray[Any], outside: NDArray[Any]) -> float:
+        unknown = np.isnan(inside).any() or np.isnan(outside).any()
+        return score(inside, outside) if inside.size and outside.size and not unknown else np.nan
+
+    of_members = np.vectorize(known, otypes=[float], signature="(n),(m)->()")
+
+    @functools.wraps(score)
+    def scores(inside_widths: ArrayLike, outside_widths: ArrayLike) -> Any:
+        return of_members(inside_widths, outside_widths)[()]
+
+    return scores
+
+
+@_per_member
+def auroc(inside_widths: NDArray[Any], outside_widths: NDArray[Any]) -> float:
     """Return the AUROC of the width as a detector of out-of-distribution rows.
 
     It is the probability that a row of `outside_widths (..., N2)` is wider than a row of
     `inside_widths (..., N1)`, ties counting one half.
     """
-    return _per_member(_auroc, inside_widths, outside_widths)
+    inside = np.sort(inside_widths)
+    wins = np.searchsorted(inside, outside_widths, side="left")
+    wins_or_ties = np.searchsorted(inside, outside_widths, side="right")
+    return int(np.sum(wins + wins_or_ties)) / (2 * len(inside) * len(outside_widths))
 
 
-def fpr95(inside_widths: ArrayLike, outside_widths: ArrayLike) -> Any:
+@_per_member
+def fpr95(inside_widths: NDArray[Any], outside_widths: NDArray[Any]) -> float:
     """Return the share of inside rows flagged where 95 % of the outside rows are.
 
     Flagged are widths of at least the largest threshold that finds 95 % of the outside rows.
     """
-    return _per_member(_fpr95, inside_widths, outside_widths)
+    needed = -(-95 * len(outside_widths) // 100)
+    threshold = np.sort(outside_widths)[-needed]
+    return np.count_nonzero(inside_widths >= threshold) / len(inside_widths)
 
 
 def crossings(lower: ArrayLike, upper: ArrayLike) -> Any:
     """Return the number of rows whose lower bound lies above the upper one."""
     return np.count_nonzero(np.asarray(lower) > np.asarray(upper), axis=-1)
-
-
-def _auroc(inside: NDArray[Any], outside: NDArray[Any]) -> float:
-    inside = np.sort(inside)
-    wins = np.searchsorted(inside, outside, side="left")
-    wins_or_ties = np.searchsorted(inside, outside, side="right")
-    return int(np.sum(wins + wins_or_ties)) / (2 * len(inside) * len(outside))
-
-
-def _fpr95(inside: NDArray[Any], outside: NDArray[Any]) -> float:
-    needed = -(-95 * len(outside) // 100)
-    threshold = np.sort(outside)[-needed]
-    return np.count_nonzero(inside >= threshold) / len(inside)
-
-
-def _per_member(
-    score: Callable[[NDArray[Any], NDArray[Any]], float],
-    inside_widths: ArrayLike,
-    outside_widths: ArrayLike,
-) -> Any:
-    """Apply `score` to each pair of last axes; NaN where a width is unknown or there is none."""
-    inside, outside = np.asarray(inside_widths), np.asarray(outside_widths)
-    lead = np.broadcast_shapes(inside.shape[:-1], outside.shape[:-1])
-    inside = np.broadcast_to(inside, lead + inside.shape[-1:])
-    outside = np.broadcast_to(outside, lead + outside.shape[-1:])
-    result = np.full(lead, np.nan)
-    if not inside.size or not outside.size:
-        return result[()]
-    for member in np.ndindex(lead):
-        if not (np.isnan(inside[member]).any() or np.isnan(outside[member]).any()):
-            result[member] = score(inside[member], outside[member])
-    return result[()]

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +75,15 @@ class Store:
         with _clear_errors(self.root):
             try:
                 temporary.mkdir(parents=True)
-                _write_text(temporary / "config.yaml", yaml.safe_dump(config, sort_keys=True))
-                _write_text(temporary / "records.json", json.dumps(result))
-                _write_text(temporary / "provenance.json", json.dumps(provenance, indent=1))
+                text = yaml.safe_dump(config, sort_keys=True)
+                (temporary / "config.yaml").write_text(text, encoding="utf-8")
+                (temporary / "records.json").write_text(json.dumps(result))
+                (temporary / "provenance.json").write_text(json.dumps(provenance, indent=1))
                 _write_arrays(temporary / "predictions.npz", predictions)
                 _write_arrays(temporary / "weights.npz", weights)
-                _write_text(temporary / _DONE, "")
+                (temporary / _DONE).touch()
+                for path in temporary.iterdir():
+                    _flush(path)
                 return self._put_in_place(temporary, key, force)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
@@ -95,16 +99,14 @@ class Store:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
             is_ours = False
-        _flush_folder(self.root)
+        _flush(self.root)
         if old.exists():
             shutil.rmtree(old)
         return is_ours
 
     def result(self, key: str) -> dict[str, Any]:
         """The content of ``records.json``: ``status``, ``scalars``, ``records`` and more."""
-        text = (self.root / key / "records.json").read_text()
-        result: dict[str, Any] = json.loads(text)
-        return result
+        return self._read(key, "records.json", json.loads)
 
     def replace(self, key: str, result: dict[str, Any], predictions: Arrays) -> None:
         """Put other predictions and records in place of a member's, each atomically.
@@ -118,23 +120,24 @@ class Store:
             atomic.write_text(folder / "records.json", json.dumps(result))
 
     def config(self, key: str) -> dict[str, Any]:
-        text = (self.root / key / "config.yaml").read_text()
-        config: dict[str, Any] = yaml.load(text, Loader=_Loader)
-        return config
+        """Everything that decided the member's numbers."""
+        return self._read(key, "config.yaml", functools.partial(yaml.load, Loader=_Loader))
 
     def provenance(self, key: str) -> dict[str, Any]:
-        facts: dict[str, Any] = json.loads((self.root / key / "provenance.json").read_text())
-        return facts
+        """Versions, commit, machine, times."""
+        return self._read(key, "provenance.json", json.loads)
 
     def predictions(self, key: str) -> Arrays:
         """Arrays ``(N,)`` by name: ``<set>/y``, ``<set>/<output>``, ``<set>/lower@<level>``."""
-        with np.load(self.root / key / "predictions.npz", allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+        return _read_arrays(self.root / key / "predictions.npz")
 
     def weights(self, key: str) -> Arrays:
         """The networks: ``Fitted.state()`` of the member, without the axis of members."""
-        with np.load(self.root / key / "weights.npz", allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+        return _read_arrays(self.root / key / "weights.npz")
+
+    def _read(self, key: str, name: str, parse: Callable[[str], Any]) -> dict[str, Any]:
+        content: dict[str, Any] = parse((self.root / key / name).read_text())
+        return content
 
     def rows(self, keys: Iterable[str] | None = None) -> list[dict[str, Any]]:
         """Records of the given members (all by default) as flat rows: see `docs/records.md`."""
@@ -159,15 +162,15 @@ class Store:
                 removed += self._cleared(entry)
             elif entry.is_dir():
                 damaged += self._problems(entry.name)
-                for left in entry.glob(f"{atomic.TEMPORARY}*"):
-                    removed += self._cleared(left)
+                for temporary in entry.glob(f"{atomic.TEMPORARY}*"):
+                    removed += self._cleared(temporary)
         return removed, damaged
 
-    def _cleared(self, left: Path) -> list[str]:
-        if not atomic.abandoned(left):
+    def _cleared(self, temporary: Path) -> list[str]:
+        if not atomic.abandoned(temporary):
             return []
-        shutil.rmtree(left) if left.is_dir() else left.unlink()
-        return [str(left.relative_to(self.root))]
+        shutil.rmtree(temporary) if temporary.is_dir() else temporary.unlink()
+        return [str(temporary.relative_to(self.root))]
 
     def _problems(self, key: str) -> list[str]:
         if key not in self:
@@ -183,34 +186,29 @@ class Store:
 @contextlib.contextmanager
 def _clear_errors(root: Path) -> Iterator[None]:
     """Turn what an operating system says about a folder into a sentence for its owner."""
-    advice = {
-        errno.ENOSPC: "make room and start again: nothing stored is lost",
-        errno.EDQUOT: "make room and start again: nothing stored is lost",
-    }
     try:
         yield
     except OSError as error:
         what = os.strerror(error.errno).lower() if error.errno else str(error)
-        do = advice.get(error.errno or 0, "choose another folder with store=")
+        do = "choose another folder with store="
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            do = "make room and start again: nothing stored is lost"
         raise StoreError(f"can't write to the store {root}: {what}; {do}") from error
 
 
-def _write_text(path: Path, text: str) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+def _read_arrays(path: Path) -> Arrays:
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
 
 
 def _write_arrays(path: Path, arrays: Arrays) -> None:
     with open(path, "wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
-        file.flush()
-        os.fsync(file.fileno())
 
 
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _flush(path: Path) -> None:
+    """Have a file, or the names in a folder, on the disk itself."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

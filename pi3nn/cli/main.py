@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import gc
 import os
@@ -22,7 +23,7 @@ _ABOUT_FOLDERS = {
     errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR
 }  # fmt: skip
 
-Explain = Callable[[Exception], str | None]
+ExplainError = Callable[[Exception], str | None]
 """One sentence for an exception of a library that is a user's mistake; None for a mistake of ours."""
 
 
@@ -32,7 +33,7 @@ def run_command(
     arguments: Sequence[str] | None = None,
     *,
     stopped: str = "stopped",
-    explain: Explain | None = None,
+    explain: ExplainError | None = None,
 ) -> NoReturn:
     """Run `command` with the arguments of the command line and exit with the code it returns.
 
@@ -43,7 +44,8 @@ def run_command(
     gc.set_threshold(_OBJECTS_BETWEEN_LOOKS)
     try:
         try:
-            code = _guarded(name, command, arguments, stopped, explain)
+            typed = list(sys.argv[1:] if arguments is None else arguments)
+            code = _guarded(name, lambda: command(typed), stopped, explain)
         finally:
             sys.stdout.flush()  # here, where a closed pipe can be dealt with, not at the very end
     except BrokenPipeError:
@@ -55,16 +57,18 @@ def run_command(
     sys.exit(code)
 
 
+def parser_of(name: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    """A command's parser, which shows these texts line by line as they are."""
+    shown = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(name, None, description, epilog, formatter_class=shown)
+
+
 def _guarded(
-    name: str,
-    command: Callable[[list[str]], int],
-    arguments: Sequence[str] | None,
-    stopped: str,
-    explain: Explain | None,
+    name: str, command: Callable[[], int], stopped: str, explain: ExplainError | None
 ) -> int:
     wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
     try:
-        return command(list(sys.argv[1:] if arguments is None else arguments))
+        return command()
     except KeyboardInterrupt:
         message, code = stopped, _STOPPED
     except SweepError as error:

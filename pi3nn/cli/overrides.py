@@ -24,8 +24,7 @@ def as_hydra_wants(arguments: Sequence[str]) -> list[str]:
     explained leaves no folder; a table of one's own is fitted, and named after its file.
     """
     config.use_folders(arguments)
-    completed = [_with_brackets(argument) for argument in arguments]
-    completed += _about_table(arguments)
+    completed = [*map(_with_brackets, arguments), *_about_table(arguments)]
     if any(argument.lower() in _TRAIN_NOTHING for argument in arguments):
         completed += ["hydra.run.dir=.", "hydra.output_subdir=null"]
     return completed
@@ -44,10 +43,10 @@ def _about_table(arguments: Sequence[str]) -> list[str]:
     if config.schema_of("dataset", values.get("dataset", "")) != "table":
         return []
     added = [] if "experiment" in values else ["experiment=fit"]
-    if values["dataset"] != "table":
-        return added
     name = re.sub(r"\W+", "_", Path(values.get("dataset.path", "")).name.split(".")[0])
-    return added if "dataset.name" in values or not name else [*added, f"dataset.name='{name}'"]
+    if values["dataset"] == "table" and name and "dataset.name" not in values:
+        added.append(f"dataset.name='{name}'")
+    return added
 
 
 def _with_brackets(argument: str) -> str:
@@ -81,13 +80,11 @@ def explain(arguments: Sequence[str], error: Exception) -> str:
         sentence = _unreadable(text) or _unknown_choice(key, value) or _unknown_key(key, overrides)
         if sentence:
             return sentence
+    # Words that belong to an option before them, as in ``--cfg job``.
+    options = {word for option, word in pairwise(arguments) if option.startswith("-")}
     for text in arguments:
-        if (
-            "=" not in text
-            and not text.startswith(("-", "~"))
-            and text not in _option_values(arguments)
-        ):
-            return f"'{text}' is not of the form key=value{nearest(text, _keys(_base(overrides)))}"
+        if "=" not in text and not text.startswith(("-", "~")) and text not in options:
+            return f"'{text}' is not of the form key=value{nearest(text, _keys(overrides))}"
     return _in_hydras_words(error)
 
 
@@ -95,9 +92,8 @@ def _several_values(arguments: Sequence[str]) -> str:
     """A comma without ``-m``: lists take brackets, several runs take ``-m``."""
     text = next(text for text in arguments if "," in text.partition("=")[2])
     key, _, value = text.partition("=")
-    lists = (
-        f"write {key}=[{value}] for one run with all of them, or " if key in config.LISTS else ""
-    )
+    in_brackets = f"write {key}=[{value}] for one run with all of them, or "
+    lists = in_brackets if key in config.LISTS else ""
     return f"{text} names several values: {lists}add -m for one run each"
 
 
@@ -105,9 +101,8 @@ def _unreadable(text: str) -> str | None:
     try:
         OverridesParser.create().parse_override(text)
     except HydraException:
-        return (
-            f"'{text}' can't be read: look for an open bracket or quote, and quote the whole of it"
-        )
+        advice = "look for an open bracket or quote, and quote the whole of it"
+        return f"'{text}' can't be read: {advice}"
     return None
 
 
@@ -118,10 +113,8 @@ def _unknown_choice(key: str, value: str) -> str | None:
     choices = config.names(key.lstrip("+"))
     for choice in value.split(","):
         if choice not in choices:
-            return (
-                f"there is no {key}={choice}{nearest(choice, choices)}; "
-                f"choices: {', '.join(choices)}"
-            )
+            similar = nearest(choice, choices)
+            return f"there is no {key}={choice}{similar}; choices: {', '.join(choices)}"
     return None
 
 
@@ -129,7 +122,7 @@ def _unknown_key(key: str, overrides: Sequence[str]) -> str | None:
     key = key.lstrip("+~")
     if key.startswith("hydra") or (paths.configs() / key).is_dir():
         return None
-    keys = _keys(_base(overrides))
+    keys = _keys(overrides)
     if key in keys or key.startswith("sweep."):
         return None
     return f"there is no key '{key}'{nearest(key, keys)}; see them all with --cfg job"
@@ -137,34 +130,23 @@ def _unknown_key(key: str, overrides: Sequence[str]) -> str | None:
 
 def _base(overrides: Sequence[str]) -> DictConfig:
     """The configuration with only the choices of `overrides` made, the first of each sweep."""
-    chosen = []
-    for text in overrides:
-        key, _, value = text.partition("=")
-        if (paths.configs() / key).is_dir():
-            chosen.append(f"{key}={value.split(',')[0]}")
+    pairs = (text.partition("=")[::2] for text in overrides)
+    chosen = [f"{key}={v.split(',')[0]}" for key, v in pairs if (paths.configs() / key).is_dir()]
     return config.composed(*chosen, *config.search_path())
 
 
-def _keys(cfg: DictConfig, prefix: str = "") -> list[str]:
-    """Every key that may be set, with its dots, and every config group."""
-    return [*_groups(), *_walk(cfg, prefix)] if not prefix else list(_walk(cfg, prefix))
+def _keys(overrides: Sequence[str]) -> list[str]:
+    """Every key that may be set beside `overrides`, with its dots, and every config group."""
+    groups = [path.name for path in paths.configs().iterdir() if path.is_dir()]
+    return [*groups, *_walk(_base(overrides))]
 
 
-def _groups() -> list[str]:
-    return [path.name for path in Path(paths.configs()).iterdir() if path.is_dir()]
-
-
-def _walk(cfg: DictConfig, prefix: str) -> Iterator[str]:
+def _walk(cfg: DictConfig, prefix: str = "") -> Iterator[str]:
     for key in map(str, cfg):
         yield f"{prefix}{key}"
         node = cfg._get_node(key)
         if isinstance(node, DictConfig) and not node._is_none() and not node._is_missing():
             yield from _walk(node, f"{prefix}{key}.")
-
-
-def _option_values(arguments: Sequence[str]) -> set[str]:
-    """Words that belong to an option before them, as in ``--cfg job``."""
-    return {word for option, word in pairwise(arguments) if option.startswith("-")}
 
 
 def _in_hydras_words(error: Exception) -> str:

@@ -8,9 +8,9 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pi3nn.cli.main import run_command
+from pi3nn.cli.main import parser_of, run_command
 from pi3nn.errors import UserError
 
 if TYPE_CHECKING:
@@ -53,13 +53,8 @@ def _run(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="pi3nn-data",
-        usage="pi3nn-data [-h] {list,fetch,verify,show} ...",
-        description=_HELP,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("pi3nn-data", _HELP, _EXAMPLES)
+    parser.usage = "pi3nn-data [-h] {list,fetch,verify,show} ..."
     commands = parser.add_subparsers(required=True, metavar="command", help=argparse.SUPPRESS)
     commands.add_parser("list", description="List every data set.").set_defaults(run=_list)
     fetch = commands.add_parser("fetch", description="Download what data sets need.")
@@ -91,11 +86,10 @@ def _line(name: str) -> tuple[str, ...]:
     with (paths.configs() / "dataset" / f"{name}.yaml").open(encoding="utf-8") as file:
         what = file.readline().lstrip("# ").rstrip(".\n")
     settings = data.settings(name)
-    source = data.source(settings.source)
-    wanted = source.downloads(settings) if hasattr(source, "downloads") else []
+    wanted = _downloads(settings)
     if not wanted:
         try:
-            facts = source.load(settings).facts
+            facts = data.source(settings.source).load(settings).facts
         except UserError:
             return name, "damaged", "?", "?", f"{what} (see pi3nn-data verify)"
         size = sum((paths.bundled_data() / file).stat().st_size for file in facts.files)
@@ -108,6 +102,14 @@ def _line(name: str) -> tuple[str, ...]:
         sizes = [path.stat().st_size for path in there]
     here = "yes" if len(there) == len(wanted) else f"{len(there)} of {len(wanted)} files"
     return name, here if there else "no", _size(sum(sizes)), _short(entries[0].licence), what
+
+
+def _downloads(settings: Any) -> Sequence[str]:
+    """The files that a data set is downloaded from; none of those that are bundled or generated."""
+    from pi3nn import data
+
+    source = data.source(settings.source)
+    return source.downloads(settings) if hasattr(source, "downloads") else []
 
 
 def _short(licence: str) -> str:
@@ -123,9 +125,8 @@ def _fetch(options: argparse.Namespace) -> int:
     chosen = {name: data.settings(name) for name in names}  # a wrong name, before any download
     code = 0
     for name, settings in chosen.items():
-        source = data.source(settings.source)
         try:
-            wanted = source.downloads(settings) if hasattr(source, "downloads") else []
+            wanted = _downloads(settings)
             for file in wanted:
                 path = download.fetch(file)
                 print(f"{name}: {path} ({_size(path.stat().st_size)})", flush=True)

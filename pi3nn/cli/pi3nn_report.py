@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pi3nn import atomic
-from pi3nn.cli.main import run_command
+from pi3nn.cli.main import parser_of, run_command
 from pi3nn.errors import UserError
 from pi3nn.store import Store
 
@@ -33,26 +33,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="pi3nn-report",
-        description="Read what was run: the store of trained members, and exported records.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(
-        dest="command", required=True, metavar="records | run | paper | verify"
-    )
+    about = "Read what was run: the store of trained members, and exported records."
+    parser = parser_of("pi3nn-report", about, _EXAMPLES)
+    commands = parser.add_subparsers(required=True, metavar="records | run | paper | verify")
     records = commands.add_parser(
         "records", help="records as CSV, one row per member, set and level"
     )
-    records.add_argument("filters", nargs="*", metavar="column=value")
-    records.add_argument(
-        "--output", metavar="FILE", help="*.csv or *.parquet (default: the screen)"
-    )
-    records.add_argument(
-        "--store", nargs="+", default=["results/runs"], help="default: results/runs"
-    )
+    records.set_defaults(run=_records)
+    add = records.add_argument
+    add("filters", nargs="*", metavar="column=value")
+    add("--output", metavar="FILE", help="*.csv or *.parquet (default: the screen)")
+    add("--store", nargs="+", default=["results/runs"], help="default: results/runs")
     run = commands.add_parser("run", help="one page with the pictures of a run, as HTML")
+    run.set_defaults(run=_page)
     run.add_argument("folder", type=Path, help="where pi3nn-run put its tables")
     run.add_argument("--output", type=Path, metavar="FILE", help="default: report.html in it")
     paper = commands.add_parser(
@@ -61,19 +54,20 @@ def _parser() -> argparse.ArgumentParser:
         description="Write tables, figures, verdicts.csv, summary.md and report.html into the folder "
         "of the records that scripts/reproduce_paper exports.",
     )
-    paper.add_argument("folder", type=Path, nargs="?", default=Path("results/paper"),
-                       help="default: results/paper")  # fmt: skip
-    paper.add_argument("--protocol", choices=["paper", "released"],
-                       help="this one only (default: all that have records)")  # fmt: skip
+    paper.set_defaults(run=_paper)
+    add, default = paper.add_argument, Path("results/paper")
+    add("folder", type=Path, nargs="?", default=default, help="default: results/paper")
+    only = "this one only (default: all that have records)"
+    add("--protocol", choices=["paper", "released"], help=only)
     verify = commands.add_parser("verify", help="check a store, clear what killed runs left behind")
+    verify.set_defaults(run=_verify)
     verify.add_argument("--store", default="results/runs", help="default: results/runs")
     return parser
 
 
 def _run(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    commands = {"records": _records, "run": _page, "paper": _paper, "verify": _verify}
-    return commands[options.command](options)
+    return int(options.run(options))
 
 
 def _store(root: str) -> Store:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import textwrap
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -57,16 +58,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def help_text() -> str:
     """What ``--help`` prints: usage, and the choices in every config group."""
-    lines = []
-    for group in _GROUPS:
-        line = f"  {group + '=':<12}"
-        for name in choices(group):
-            if len(line) + len(name) > 88:
-                lines.append(line)
-                line = " " * 14
-            line += f"{name} "
-        lines.append(line)
-    return _HELP.format(choices="\n".join(line.rstrip() for line in lines))
+    paragraphs = [
+        textwrap.fill(
+            " ".join(choices(group)),
+            width=88,
+            initial_indent=f"  {group + '=':<12}",
+            subsequent_indent=" " * 14,
+            break_on_hyphens=False,
+        )
+        for group in _GROUPS
+    ]
+    return _HELP.format(choices="\n".join(paragraphs))
 
 
 def choices(group: str) -> list[str]:
@@ -133,7 +135,9 @@ def _hydra_main() -> None:
             execute(cfg, settings.overrides.task, folder, settings.mode is RunMode.MULTIRUN)
         except Exception as error:
             if settings.mode is RunMode.MULTIRUN:  # the sweeper lists it with the others
-                _keep_traceback(error, folder)
+                if not isinstance(error, (UserError, OSError)):
+                    text = "".join(traceback.format_exception(error))
+                    (folder / "error.txt").write_text(text)
                 raise
             mistakes.append(error)  # raised here, Hydra would print words of its own first
 
@@ -141,11 +145,6 @@ def _hydra_main() -> None:
         job()
     if mistakes:
         raise mistakes[0]
-
-
-def _keep_traceback(error: Exception, folder: Path) -> None:
-    if not isinstance(error, (UserError, OSError)):
-        (folder / "error.txt").write_text("".join(traceback.format_exception(error)))
 
 
 def _load_figures() -> None:
@@ -170,7 +169,7 @@ def execute(cfg: object, overrides: Sequence[str], folder: Path, in_sweep: bool 
     asked = request(cfg, overrides)
     store, levels, options = asked.store, asked.levels, asked.options
     if cfg.plan:
-        print("\n".join(forecast.describe(asked.members, store, options)))
+        print("\n".join(forecast.describe(asked.wanted(store), options)))
         return
     if cfg.save_model:
         save.check(asked.members, folder / "model", cfg.force)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from pi3nn.cli.main import run_command
+from pi3nn.cli.main import parser_of, run_command
 from pi3nn.errors import SweepError
 from pi3nn.paper import exports, tasks
 from pi3nn.paper.tasks import Task
@@ -29,12 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="reproduce_paper",
-        description="Run every experiment of the paper and compare it with what is printed.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "Run every experiment of the paper and compare it with what is printed."
+    parser = parser_of("reproduce_paper", about, _EPILOG)
     add = parser.add_argument
     add("--protocol", choices=tasks.PROTOCOLS, default="paper", help="default: paper")
     add(

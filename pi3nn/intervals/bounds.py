@@ -3,48 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pi3nn import metrics
+from pi3nn import methods, metrics
+from pi3nn.data.base import Array
 from pi3nn.intervals import conformal
-from pi3nn.methods.shared.contract import Array, Coefficients, FitAtLevels, Method, Outputs
+from pi3nn.methods.shared.contract import Coefficients, FitAtLevels, Outputs
 
 
-def calibrated(
-    method: Method, sets: Mapping[str, Outputs], fit: FitAtLevels, calibrate: str
-) -> Coefficients:
-    """Coefficients ``(M, K)`` of the intervals at each level.
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """The intervals of a fit of M members at K levels.
 
-    Parameters
-    ----------
-    sets
-        Outputs and ``y``, each ``(M, N)``, on the rows ``train`` and, for ``calibrate=conformal``,
-        ``held_out``.
+    ``coefficients``, each ``(M, K)``, are what outputs are turned into bounds with.
+    """
+
+    fit: FitAtLevels
+    coefficients: Coefficients
+
+    def bounds(self, outputs: Outputs) -> tuple[Array, Array, NDArray[np.int64]]:
+        """Lower and upper bounds ``(M, K, N)``, and how many had crossed, ``(M, K)``."""
+        method = methods.get(self.fit.settings.kind)
+        lower, upper = method.bounds(outputs, self.coefficients, self.fit)
+        crossed = metrics.crossings(lower, upper)
+        if method.swaps:
+            lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
+        if "offset" in self.coefficients:
+            offset = self.coefficients["offset"][:, :, None]
+            lower, upper = lower - offset, upper + offset
+            # Moved inwards past each other: nothing is left of the interval but its middle.
+            gone = (lower > upper) & (offset < 0)
+            middle = (np.where(gone, lower, 0) + np.where(gone, upper, 0)) / 2
+            lower, upper = np.where(gone, middle, lower), np.where(gone, middle, upper)
+        return lower, upper, crossed
+
+
+def calibrated(fit: FitAtLevels, calibrate: str, sets: Mapping[str, Outputs]) -> Intervals:
+    """The intervals at each level that the rows ``train`` give, of `sets` with their ``y``.
+
+    Each output is ``(M, N)``. With ``calibrate=conformal`` the rows ``held_out`` widen them.
     """
     train = sets["train"]
-    coefficients = method.calibrate(train, train["y"], fit)
+    coefficients = methods.get(fit.settings.kind).calibrate(train, train["y"], fit)
+    intervals = Intervals(fit, coefficients)
     if calibrate == "none":
-        return coefficients
+        return intervals
     held = sets["held_out"]
-    lower, upper, _ = bounds(method, held, coefficients, fit)
-    return {**coefficients, "offset": conformal.offsets(lower, upper, held["y"], fit.levels)}
-
-
-def bounds(
-    method: Method, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels
-) -> tuple[Array, Array, NDArray[np.int64]]:
-    """Lower and upper bounds ``(M, K, N)``, and how many had crossed, ``(M, K)``."""
-    lower, upper = method.bounds(outputs, coefficients, fit)
-    crossed = metrics.crossings(lower, upper)
-    if method.swaps:
-        lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
-    if "offset" in coefficients:
-        offset = coefficients["offset"][:, :, None]
-        lower, upper = lower - offset, upper + offset
-        # Moved inwards past each other: nothing is left of the interval but its middle.
-        gone = (lower > upper) & (offset < 0)
-        middle = (np.where(gone, lower, 0) + np.where(gone, upper, 0)) / 2
-        lower, upper = np.where(gone, middle, lower), np.where(gone, middle, upper)
-    return lower, upper, crossed
+    lower, upper, _ = intervals.bounds(held)
+    offset = conformal.offsets(lower, upper, held["y"], fit.levels)
+    return replace(intervals, coefficients={**coefficients, "offset": offset})

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from pi3nn.data.base import Array
 
 
 def rank(n_rows: int, gamma: float) -> int:
@@ -30,16 +29,10 @@ def rows_needed(gamma: float) -> int:
 
 
 def offsets(lower: Array, upper: Array, y: Array, levels: Sequence[float]) -> Array:
-    """Return by how much to move the bounds outwards at each level, ``(M, K)``.
+    """Return by how much to move the bounds outwards at each of K levels, ``(M, K)``.
 
-    Parameters
-    ----------
-    lower, upper
-        Bounds on the calibration rows at each level, ``(M, K, N)``.
-    y
-        Targets of those rows, ``(M, N)``.
-    levels
-        The K levels. One that needs more rows than there are gets an infinite offset.
+    `lower` and `upper (M, K, N)` are the bounds on the calibration rows, `y (M, N)` their targets. A
+    level that needs more rows than there are gets an infinite offset.
     """
     scores = np.sort(np.maximum(lower - y[:, None, :], y[:, None, :] - upper), axis=-1)
     n = scores.shape[-1]

@@ -6,39 +6,46 @@ gives the same numbers as one asked for at once.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pi3nn import methods, metrics
-from pi3nn.intervals.bounds import bounds, calibrated
-from pi3nn.methods.shared.contract import Array, FitAtLevels
+from pi3nn import metrics
+from pi3nn.data.base import Array
+from pi3nn.intervals.bounds import Intervals, calibrated
+from pi3nn.methods.shared.contract import FitAtLevels
 
 RELIABILITY_LEVELS = (*(round(0.05 * i, 2) for i in range(1, 20)), 0.99)
 
 
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What one training is judged by."""
+
+    settings: Any  # the method's
+    calibrate: str  # what is done to the intervals after the training: none or conformal
+    predictions: Mapping[str, NDArray[Any]]  # (N,) by <set>/<output>; <set>/y is the target
+    scalars: Mapping[str, float]  # the numbers that came with the fit, such as nu and y_range
+
+    @functools.cached_property
+    def sets(self) -> dict[str, dict[str, Array]]:
+        return by_set(self.predictions)
+
+    def intervals(self, levels: Sequence[float]) -> Intervals:
+        """Those of a stack of one member."""
+        scalars = {name: np.array([value]) for name, value in self.scalars.items()}
+        return calibrated(FitAtLevels(levels, scalars, self.settings), self.calibrate, self.sets)
+
+
 def judge(
-    settings: Any,
-    calibrate: str,
-    predictions: Mapping[str, NDArray[Any]],
-    scalars: Mapping[str, float],
-    levels: Sequence[float],
+    evidence: Evidence, levels: Sequence[float]
 ) -> tuple[list[dict[str, Any]], dict[str, NDArray[np.float32]]]:
     """Intervals of one training at every level, and their records.
-
-    Parameters
-    ----------
-    settings
-        The ``Settings`` of the method that was trained.
-    calibrate
-        What is done to the intervals after the training: ``none`` or ``conformal``.
-    predictions
-        Arrays ``(N,)`` by name ``<set>/<output>``; ``<set>/y`` is the target.
-    scalars
-        The numbers that came with the fit, such as ``nu`` and ``y_range``.
 
     Returns
     -------
@@ -46,44 +53,35 @@ def judge(
         One record per evaluation set and level; the bounds ``(N,)`` by name
         ``<set>/lower@<level>`` and ``<set>/upper@<level>``.
     """
-    sets = by_set(predictions)
-    of_sets, crossed, coefficients = _bounds_of_sets(settings, calibrate, sets, scalars, levels)
+    intervals, scalars = evidence.intervals(levels), evidence.scalars
+    bounds = {name: intervals.bounds(outputs) for name, outputs in evidence.sets.items()}
     records, arrays = [], {}
     for k, gamma in enumerate(levels):
-        widths = {name: (upper - lower)[0, k] for name, (lower, upper) in of_sets.items()}
-        for name, (lower, upper) in of_sets.items():
+        widths = {name: (upper - lower)[0, k] for name, (lower, upper, _) in bounds.items()}
+        for name, (lower, upper, crossed) in bounds.items():
             arrays[f"{name}/lower@{gamma}"] = lower[0, k].astype(np.float32)
             arrays[f"{name}/upper@{gamma}"] = upper[0, k].astype(np.float32)
-            record = {"set": name, "gamma": gamma, "crossed": int(crossed[name][0, k])}
-            record |= _interval_metrics(sets[name], lower[0, k], upper[0, k], gamma, scalars)
+            record = {"set": name, "gamma": gamma, "crossed": int(crossed[0, k])}
+            outputs = evidence.sets[name]
+            record |= _interval_metrics(outputs, lower[0, k], upper[0, k], gamma, scalars)
             record |= _confidence(widths, name)
-            record |= {key: float(value[0, k]) for key, value in coefficients.items()}
+            record |= {key: float(value[0, k]) for key, value in intervals.coefficients.items()}
             record |= {"nu": scalars.get("nu")}
             records.append({key: _plain(value) for key, value in record.items()})
     return records, arrays
 
 
-def reliability(
-    settings: Any,
-    calibrate: str,
-    predictions: Mapping[str, NDArray[Any]],
-    scalars: Mapping[str, float],
-) -> dict[str, Any]:
+def reliability(evidence: Evidence) -> dict[str, Any]:
     """``levels``, and of every evaluation set the coverage at each: ``sets``.
 
-    For methods that serve every level from one training; the arguments are those of `judge`.
+    For methods that serve every level from one training.
     """
-    sets = by_set(predictions)
-    of_sets, _, _ = _bounds_of_sets(settings, calibrate, sets, scalars, RELIABILITY_LEVELS)
-    return {
-        "levels": list(RELIABILITY_LEVELS),
-        "sets": {
-            name: [
-                _plain(float(p)) for p in metrics.picp(lower, upper, sets[name]["y"][:, None])[0]
-            ]
-            for name, (lower, upper) in of_sets.items()
-        },
-    }
+    intervals, coverage = evidence.intervals(RELIABILITY_LEVELS), {}
+    for name, outputs in evidence.sets.items():
+        lower, upper, _ = intervals.bounds(outputs)
+        shares = metrics.picp(lower, upper, outputs["y"][:, None])[0]
+        coverage[name] = [_plain(float(share)) for share in shares]
+    return {"levels": list(RELIABILITY_LEVELS), "sets": coverage}
 
 
 def by_set(predictions: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Array]]:
@@ -94,25 +92,6 @@ def by_set(predictions: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Array
         if "@" not in output and output != "index":
             sets.setdefault(set_name, {})[output] = values.astype(np.float64)[None, :]
     return sets
-
-
-def _bounds_of_sets(
-    settings: Any,
-    calibrate: str,
-    sets: Mapping[str, Mapping[str, Array]],
-    scalars: Mapping[str, float],
-    levels: Sequence[float],
-) -> tuple[dict[str, tuple[Array, Array]], dict[str, NDArray[np.int64]], Mapping[str, Array]]:
-    """By set the bounds ``(1, K, N)`` and how many crossed ``(1, K)``; the coefficients ``(1, K)``."""
-    method = methods.get(settings.kind)
-    each = {name: np.array([value]) for name, value in scalars.items()}
-    fit = FitAtLevels(levels, each, settings)
-    coefficients = calibrated(method, sets, fit, calibrate)
-    of_sets, crossed = {}, {}
-    for name, outputs in sets.items():
-        lower, upper, crossed[name] = bounds(method, outputs, coefficients, fit)
-        of_sets[name] = lower, upper
-    return of_sets, crossed, coefficients
 
 
 def _interval_metrics(

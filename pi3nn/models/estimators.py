@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -30,14 +30,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pi3nn import config, methods
 from pi3nn.data import scaling
-from pi3nn.data.base import Rows, Split
+from pi3nn.data.base import Array, Rows, Split
 from pi3nn.errors import UserError, first_line, nearest
 from pi3nn.intervals import conformal
 from pi3nn.methods.shared.contract import Method, Stack
 from pi3nn.models import fitting
 from pi3nn.models.model import Model, Prediction, TrainedPart
-
-Array = NDArray[np.float64]
 
 _RUN_KEYS = ("calibrate", "holdout", "scaling", "device", "engine")
 """Keys of a run, besides those of the method, that are parameters too."""
@@ -118,7 +116,7 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
             for gamma in (levels if method.retrains(settings) else [None])
         ]
         parts = [_part(method, stack, prepared, self.device) for stack in stacks]
-        return Model(self.kind, settings, calibrate, [p.scaler for p in prepared], parts)
+        return Model(settings, calibrate, [p.scaler for p in prepared], parts)
 
     def _calibration(self, samples: int, gamma: float) -> tuple[str, float]:
         """How to calibrate, and the share of samples for it; not at all if they are too few."""
@@ -141,10 +139,9 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
         parameters |= {name: getattr(self, name) for name in _RUN_KEYS}
         parameters |= {f"method.{name}": getattr(self, name) for name in _method_keys(self.kind)}
         for name, value in parameters.items():
+            plain = value.item() if isinstance(value, np.generic) else value
             try:
-                OmegaConf.update(
-                    cfg, name, value.item() if isinstance(value, np.generic) else value
-                )
+                OmegaConf.update(cfg, name, plain)
             except OmegaConfBaseException as error:
                 parameter = name.removeprefix("method.")
                 raise UserError(f"{parameter}={value!r}: {first_line(error)}") from error
@@ -163,12 +160,10 @@ def _constructor(kind: str) -> Callable[..., None]:
         for name, value in {**defaults, **parameters}.items():
             setattr(self, name, value)
 
-    keyword, positional = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = [inspect.Parameter("self", positional)]
-    signature += [
-        inspect.Parameter(name, keyword, default=value) for name, value in defaults.items()
-    ]
-    __init__.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
+    make = inspect.Parameter
+    keywords = [make(name, make.KEYWORD_ONLY, default=value) for name, value in defaults.items()]
+    signature = inspect.Signature([make("self", make.POSITIONAL_OR_KEYWORD), *keywords])
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
     return __init__
 
 
@@ -228,15 +223,12 @@ def _value_errors() -> Iterator[None]:
         raise ValueError(str(error)) from error
 
 
-def _name(kind: str) -> str:
-    return f"{type(methods.get(kind)).__name__}Regressor"
-
-
 def __getattr__(name: str) -> Any:
     """Make an estimator when it is asked for: each composes a configuration for its defaults."""
     for kind in methods.kinds():
-        if name == _name(kind):
-            about = sys.modules[type(methods.get(kind)).__module__].__doc__
+        method = type(methods.get(kind))
+        if name == f"{method.__name__}Regressor":
+            about = sys.modules[method.__module__].__doc__
             members = {"kind": kind, "__module__": __name__, "__doc__": about}
             return globals().setdefault(name, type(name, (IntervalRegressor,), members))
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

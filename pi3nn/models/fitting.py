@@ -18,7 +18,7 @@ from pi3nn.data.base import Rows
 from pi3nn.engine.training import OnProgress
 from pi3nn.methods.shared.contract import Fitted, Stack
 
-Outputs = dict[str, dict[str, NDArray[np.float32]]]
+OutputsBySet = dict[str, dict[str, NDArray[np.float32]]]
 """By evaluation set and name, ``(M, N)``: what the networks said, and the targets ``y``."""
 
 
@@ -51,9 +51,9 @@ def stack(
     )
 
 
-def outputs(fitted: Fitted, prepared: Sequence[HasSets], device: str) -> Outputs:
+def outputs(fitted: Fitted, prepared: Sequence[HasSets], device: str) -> OutputsBySet:
     """What trained members say on all their evaluation sets, in the precision the store keeps."""
-    arrays: Outputs = {}
+    arrays: OutputsBySet = {}
     for name in prepared[0].sets:
         with torch.no_grad():
             values = fitted.outputs(_tensor([rows.sets[name].x for rows in prepared], device))

@@ -15,13 +15,13 @@ import torch
 from numpy.typing import NDArray
 
 from pi3nn import methods, metrics
+from pi3nn.data.base import Array
 from pi3nn.data.scaling import Scaler
 from pi3nn.errors import UserError
 from pi3nn.intervals import conformal
-from pi3nn.intervals.bounds import bounds, calibrated
-from pi3nn.methods.shared.contract import Array, FitAtLevels
-
-Arrays = dict[str, NDArray[Any]]
+from pi3nn.intervals.bounds import calibrated
+from pi3nn.methods.shared.contract import FitAtLevels
+from pi3nn.store import Arrays
 
 FARTHEST = 1e6
 """Inputs are cut off at so many standard deviations: single precision would overflow beyond."""
@@ -31,23 +31,14 @@ FARTHEST = 1e6
 class TrainedPart:
     """What one training left behind, for each of T targets.
 
-    Attributes
-    ----------
-    gamma
-        The level trained for; None: every level.
-    state
-        The networks: ``Fitted.state()``, each ``(T, ...)``.
-    scalars
-        The numbers that came with the fit, each ``(T,)``.
-    sets
-        Outputs and ``y``, each ``(T, N)``, on the rows ``train`` and, if some were, ``held_out``:
-        the coefficients of any level are computed from them.
+    The coefficients of any level are computed from ``sets``: outputs and ``y`` on the rows ``train``
+    and, if some were, ``held_out``.
     """
 
-    gamma: float | None
-    state: Arrays
-    scalars: Arrays
-    sets: dict[str, Arrays]
+    gamma: float | None  # the level trained for; None: every level
+    state: Arrays  # the networks: ``Fitted.state()``, each (T, ...)
+    scalars: Arrays  # the numbers that came with the fit, each (T,)
+    sets: dict[str, Arrays]  # each (T, N)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +53,16 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A method, its settings, the scaling of each of T targets, and one part per training."""
+    """A method's settings, the scaling of each of T targets, and one part per training."""
 
-    kind: str
     settings: Any
     calibrate: str
     scalers: Sequence[Scaler]
     parts: Sequence[TrainedPart]
+
+    @property
+    def kind(self) -> str:
+        return str(self.settings.kind)
 
     @property
     def inputs(self) -> int:
@@ -102,16 +96,14 @@ class Model:
                     f"model for {trained}"
                 )
         if self.calibrate == "conformal":
-            self._check_rows(max(levels))
+            needed = conformal.rows_needed(max(levels))
+            rows = self.parts[0].sets["held_out"]["y"].shape[1]
+            if rows < needed:
+                raise UserError(
+                    f"level {max(levels):g} needs {needed} rows to calibrate on, and {rows} were held "
+                    "out: more rows, a larger holdout, or a lower level"
+                )
         return Predictor(self, levels)
-
-    def _check_rows(self, gamma: float) -> None:
-        needed, rows = conformal.rows_needed(gamma), self.parts[0].sets["held_out"]["y"].shape[1]
-        if rows < needed:
-            raise UserError(
-                f"level {gamma:g} needs {needed} rows to calibrate on, and {rows} were held out: "
-                "more rows, a larger holdout, or a lower level"
-            )
 
 
 class Predictor:
@@ -119,71 +111,63 @@ class Predictor:
 
     def __init__(self, model: Model, levels: Sequence[float]) -> None:
         self.model, self.levels = model, [float(gamma) for gamma in levels]
-        self._parts = [
-            _LivePart(model, part, [g for g in self.levels if part.gamma in (None, g)])
-            for part in model.parts
-        ]
-        highest = max(self.levels)
-        self._reference = next(p for p in self._parts if highest in p.levels)
+        self._parts = [_LivePart(model, part, self.levels) for part in model.parts]
+        self._highest = max(self.levels)
+        self._reference = next(part for part in self._parts if self._highest in part.levels)
 
     def __call__(self, x: Array) -> Prediction:
         """Predict rows ``x (N, D)`` in original units."""
         mean = np.array([scaler.y_mean for scaler in self.model.scalers])
         std = np.array([scaler.y_std for scaler in self.model.scalers])
-        outputs = {id(part): part(self._inputs(x)) for part in self._parts if part.levels}
-        point, _, _ = outputs[id(self._reference)]
-        bounds = [self._bounds(outputs, gamma) for gamma in self.levels]
-        lower, upper = (np.stack([pair[i] for pair in bounds], axis=-1) for i in (0, 1))
-        highest = self.levels.index(max(self.levels))
-        widths = (upper - lower)[:, :, highest]
+        inputs = self._inputs(x)
+        answers = {part: part(inputs) for part in self._parts if part.levels}
+        point, _ = answers[self._reference]
+        bounds = {gamma: pair for _, pairs in answers.values() for gamma, pair in pairs.items()}
+        lower, upper = (
+            np.stack([bounds[gamma][side].T for gamma in self.levels], axis=-1) for side in (0, 1)
+        )
+        widths = (upper - lower)[:, :, self.levels.index(self._highest)]
+        score = metrics.confidence_score(widths.T, self._reference.mean_width(self._highest))
         return Prediction(
             point=point.T * std + mean,
             lower=lower * std[:, None] + mean[:, None],
             upper=upper * std[:, None] + mean[:, None],
-            confidence=np.asarray(
-                metrics.confidence_score(widths.T, self._reference.mean_width(max(self.levels)))
-            ).T,
+            confidence=np.asarray(score).T,
         )
 
     def threshold(self, share: float) -> Array:
         """The confidence score below which a `share` of the training rows lies, ``(T,)``."""
-        scores = self._reference.train_scores(max(self.levels))
+        scores = self._reference.train_scores(self._highest)
         return np.asarray(np.quantile(scores, share, axis=-1, method="lower"))
 
     def _inputs(self, x: Array) -> torch.Tensor:
         scaled = np.stack([scaler.x(x) for scaler in self.model.scalers])
         return torch.from_numpy(np.clip(scaled, -FARTHEST, FARTHEST).astype(np.float32))
 
-    def _bounds(self, outputs: Mapping[int, Any], gamma: float) -> tuple[Array, Array]:
-        """Bounds ``(N, T)`` at one level, from the part that serves it."""
-        part = next(p for p in self._parts if gamma in p.levels)
-        _, lower, upper = outputs[id(part)]
-        k = part.levels.index(gamma)
-        return lower[:, k].T, upper[:, k].T
-
 
 class _LivePart:
-    """The networks of a part, and its coefficients at some levels."""
+    """The networks of a part, and its intervals at those of `levels` that it serves."""
 
-    def __init__(self, model: Model, part: TrainedPart, levels: list[float]) -> None:
-        self._method, self.levels = methods.get(model.kind), levels
+    def __init__(self, model: Model, part: TrainedPart, levels: Sequence[float]) -> None:
+        self.levels = [gamma for gamma in levels if part.gamma in (None, gamma)]
         state = {name: torch.from_numpy(values) for name, values in part.state.items()}
-        self._fitted = self._method.load(state, model.settings, model.inputs)
-        self._fit = FitAtLevels(levels, _double(part.scalars), model.settings)
-        if not levels:
-            return
-        sets = {name: _double(outputs) for name, outputs in part.sets.items()}
-        self._coefficients = calibrated(self._method, sets, self._fit, model.calibrate)
-        lower, upper = self._bounds(sets["train"])
-        self._train_widths = upper - lower  # (T, K, N)
+        self._fitted = methods.get(model.kind).load(state, model.settings, model.inputs)
+        if self.levels:
+            sets = {name: _double(outputs) for name, outputs in part.sets.items()}
+            fit = FitAtLevels(self.levels, _double(part.scalars), model.settings)
+            self._intervals = calibrated(fit, model.calibrate, sets)
+            lower, upper = self._bounds(sets["train"])
+            self._train_widths = upper - lower  # (T, K, N)
 
-    def __call__(self, x: torch.Tensor) -> tuple[Array, Array, Array]:
-        """Point ``(T, N)`` and bounds ``(T, K, N)`` of standardised rows ``x (T, N, D)``."""
+    def __call__(self, x: torch.Tensor) -> tuple[Array, dict[float, tuple[Array, Array]]]:
+        """Point and, by level, bounds, each ``(T, N)``, of standardised rows ``x (T, N, D)``."""
         with torch.no_grad():
             tensors = self._fitted.outputs(x)
         # As the store keeps them, so that a model says to the last digit what its run said.
         outputs = _double({name: v.numpy().astype(np.float32) for name, v in tensors.items()})
-        return (outputs["point"], *self._bounds(outputs))
+        lower, upper = self._bounds(outputs)
+        bounds = {gamma: (lower[:, k], upper[:, k]) for k, gamma in enumerate(self.levels)}
+        return outputs["point"], bounds
 
     def mean_width(self, gamma: float) -> Array:
         """Mean width of the training rows, ``(T,)``."""
@@ -195,7 +179,7 @@ class _LivePart:
         return np.asarray(metrics.confidence_score(widths, self.mean_width(gamma)))
 
     def _bounds(self, outputs: Mapping[str, Array]) -> tuple[Array, Array]:
-        lower, upper, _ = bounds(self._method, outputs, self._coefficients, self._fit)
+        lower, upper, _ = self._intervals.bounds(outputs)
         # A run counts bounds that crossed and leaves them so; who predicts wants an interval.
         return np.minimum(lower, upper), np.maximum(lower, upper)
 

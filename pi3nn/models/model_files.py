@@ -29,7 +29,8 @@ from pi3nn import atomic, config, methods
 from pi3nn.data.own.columns import Schema
 from pi3nn.data.scaling import Scaler
 from pi3nn.errors import UserError
-from pi3nn.models.model import Arrays, Model, TrainedPart
+from pi3nn.models.model import Model, TrainedPart
+from pi3nn.store import Arrays
 
 FORMAT = 1
 """Raised when what is in a model changes: another number is refused."""
@@ -38,13 +39,8 @@ _NAME = "model.json"
 
 # What files that do not belong together raise, wherever that shows.
 _MISMATCHES = (
-    LookupError,
-    TypeError,
-    ValueError,
-    RuntimeError,
-    SafetensorError,
-    OmegaConfBaseException,
-)
+    LookupError, TypeError, ValueError, RuntimeError, SafetensorError, OmegaConfBaseException
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,12 +153,7 @@ def _description(saved: SavedModel) -> dict[str, Any]:
         "configuration": saved.configuration,
         "schema": saved.schema.plain(),
         "scaling": [
-            {
-                "x_mean": scaler.x_mean.tolist(),
-                "x_std": scaler.x_std.tolist(),
-                "y_mean": float(scaler.y_mean),
-                "y_std": float(scaler.y_std),
-            }
+            {name: np.asarray(value).tolist() for name, value in vars(scaler).items()}
             for scaler in model.scalers
         ],
         "parts": [part.gamma for part in model.parts],
@@ -181,13 +172,12 @@ def _saved(description: Mapping[str, Any], arrays: Arrays) -> SavedModel:
         for s in description["scaling"]
     ]
     parts = [_part(gamma, number, arrays) for number, gamma in enumerate(description["parts"])]
-    model = Model(kind, settings, description["calibrate"], scalers, parts)
+    model = Model(settings, description["calibrate"], scalers, parts)
     table = Schema.from_plain(description["schema"])
     if model.inputs != len(table.inputs):
         raise ValueError("the schema is not that of the networks")
-    return SavedModel(
-        model, table, list(description["levels"]), str(description.get("configuration", ""))
-    )
+    configuration = str(description.get("configuration", ""))
+    return SavedModel(model, table, list(description["levels"]), configuration)
 
 
 def _flat(parts: Any) -> Arrays:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -15,38 +16,39 @@ from pi3nn.run.member import Member
 from pi3nn.run.one_stack import Levels
 from pi3nn.run.prepare import train_encoders
 from pi3nn.run.progress import ProgressBar
-from pi3nn.run.stacks import stacks
-from pi3nn.run.workers import TrainingOptions, train_all
+from pi3nn.run.workers import TrainingOptions, TrainingRound
 from pi3nn.store import Store, StoreError
 
 Failures = dict[str, Exception]  # by the key of a member
 
 
-def ensure(
-    members: Sequence[Member],
-    store: Store,
-    levels: Levels,
-    options: TrainingOptions,
-    failures: Failures | None = None,
-) -> int:
+@dataclass(frozen=True)
+class Wanted:
+    """Members that are to be in a store, each at its levels."""
+
+    members: Sequence[Member]
+    store: Store
+    levels: Levels
+
+    def missing(self, options: TrainingOptions) -> list[Member]:
+        """The members to train: those not stored, or all."""
+        return [m for m in self.members if options.force or m.key not in self.store]
+
+
+def ensure(wanted: Wanted, options: TrainingOptions, failures: Failures | None = None) -> int:
     """Train the members that are not stored, add levels to those that are; return how many were.
 
     A stack that fails ends it all, unless `failures` is given: then its members and the reason are
     noted there, and the others go on. Only a store that can't be written ends it in any case.
     """
-    to_train = missing(members, store, options)
+    to_train = wanted.missing(options)
     trained = {member.key for member in to_train}
-    stored = [member for member in members if member.key not in trained]
+    stored = [member for member in wanted.members if member.key not in trained]
     if to_train:
-        _train(to_train, len(stored), store, levels, options, failures)
+        _train(wanted, to_train, options, failures)
     for member in stored:
-        one_stack.add_levels(member, store, levels[member.key])
+        one_stack.add_levels(member, wanted.store, wanted.levels[member.key])
     return len(to_train)
-
-
-def missing(members: Sequence[Member], store: Store, options: TrainingOptions) -> list[Member]:
-    """The members to train: those not stored, or all."""
-    return [member for member in members if options.force or member.key not in store]
 
 
 def check_device(device: str) -> None:
@@ -58,17 +60,12 @@ def check_device(device: str) -> None:
 
 
 def _train(
-    members: list[Member],
-    stored: int,
-    store: Store,
-    levels: Levels,
-    options: TrainingOptions,
-    failures: Failures | None,
+    wanted: Wanted, members: list[Member], options: TrainingOptions, failures: Failures | None
 ) -> None:
     provenance.facts()  # once, before the workers inherit it
     use_one_thread()
     train_encoders(members)  # before workers are forked, which then have them
-    portions = stacks(members, options.processes, options.memory)
+    portions = options.stacks(members)
     if few := options.too_few_workers(len(portions)):
         logging.getLogger("pi3nn").warning(few)
 
@@ -77,6 +74,9 @@ def _train(
             raise error
         failures.update(dict.fromkeys((member.key for member in portions[number]), error))
 
-    train = functools.partial(one_stack.train, store=store, levels=levels, force=options.force)
+    train = functools.partial(
+        one_stack.train, store=wanted.store, levels=wanted.levels, force=options.force
+    )
+    stored = len(wanted.members) - len(members)
     with ProgressBar([len(stack) for stack in portions], stored, options.quiet) as progress:
-        train_all(portions, train, options, progress, on_failure)
+        TrainingRound(portions, train, options, progress, on_failure).run()

@@ -24,16 +24,8 @@ _IN_THE_PATH = ("experiment", "dataset", "protocol", "dataset.name")
 _OF_TABLES = ("dataset.path", "dataset.target")
 # They decide where and how fast a run is computed, not what comes out.
 _WITHOUT_EFFECT = (
-    "store",
-    "device",
-    "engine",
-    "workers",
-    "memory",
-    "save_model",
-    "plan",
-    "explain",
-    "force",
-)
+    "store", "device", "engine", "workers", "memory", "save_model", "plan", "explain", "force"
+)  # fmt: skip
 
 
 def register() -> None:

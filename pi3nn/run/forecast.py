@@ -11,13 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pi3nn import methods
 from pi3nn.engine.threads import use_one_thread
 from pi3nn.run import one_stack
-from pi3nn.run.execute import missing
+from pi3nn.run.execute import Wanted
 from pi3nn.run.member import Member
 from pi3nn.run.prepare import prepare
-from pi3nn.run.stacks import stacks
+from pi3nn.run.stacks import fixed
 from pi3nn.run.workers import TrainingOptions
 from pi3nn.store import Store
 
@@ -28,29 +27,25 @@ _LOOKED_AT = 30  # past members of one kind: more would not change their median
 Past = dict[str, list[str]]  # keys of stored members, by what makes them similar
 
 
-def describe(members: Sequence[Member], store: Store, options: TrainingOptions) -> Iterator[str]:
+def describe(wanted: Wanted, options: TrainingOptions) -> Iterator[str]:
     """Lines for the screen: how many members, how many of them stored, stacks, and the time."""
-    to_train = missing(members, store, options)
-    stored = len(members) - len(to_train)
-    yield f"{len(members)} members: {stored} stored in {store.root}, {len(to_train)} to train"
+    to_train, store, members = wanted.missing(options), wanted.store, len(wanted.members)
+    stored = members - len(to_train)
+    yield f"{members} members: {stored} stored in {store.root}, {len(to_train)} to train"
     if not to_train:
         return
     use_one_thread()
-    portions = stacks(to_train, options.processes, options.memory)
+    portions = options.stacks(to_train)
     workers, sizes = min(options.processes, len(portions)), [len(stack) for stack in portions]
-    yield f"{len(portions)} stacks of {_range(sizes)} on {workers} workers"
+    low, high = min(sizes), max(sizes)
+    span = f"{low}" if low == high else f"{low} to {high}"
+    yield f"{len(portions)} stacks of {span} members on {workers} workers"
     if few := options.too_few_workers(len(portions)):
         yield few
     seconds, probed = seconds_of(portions, store)
-    source = {0: "from past runs", len(portions): "from a short probe"}.get(
-        probed, f"from past runs, and a short probe for {probed} stacks"
-    )
+    mixed = f"from past runs, and a short probe for {probed} stacks"
+    source = {0: "from past runs", len(portions): "from a short probe"}.get(probed, mixed)
     yield f"about {readable(end(seconds, workers))} ({source})"
-
-
-def _range(sizes: list[int]) -> str:
-    low, high = min(sizes), max(sizes)
-    return f"{low} members" if low == high else f"{low} to {high} members"
 
 
 def readable(seconds: float) -> str:
@@ -88,22 +83,14 @@ def seconds_of(stacks: Sequence[list[Member]], store: Store) -> tuple[list[float
 
 def from_past(stacks: Sequence[list[Member]], store: Store) -> list[float | None]:
     """The time of every stack, as far as stored members tell it."""
-    past = _past(store)
-    return [_from_past(stack, past, store) for stack in stacks]
-
-
-def _past(store: Store) -> Past:
     past: Past = defaultdict(list)
     for key in store.keys():  # noqa: SIM118 (a store is not a dict)
         labels = store.result(key)["member"]
         if labels["status"] == "ok":
-            past[_similar(labels["dataset"], _settings(labels))].append(key)
-    return past
-
-
-def _settings(labels: Mapping[str, Any]) -> dict[str, Any]:
-    prefix = "method."
-    return {name.removeprefix(prefix): v for name, v in labels.items() if name.startswith(prefix)}
+            pairs = ((name.partition("method.")[2], value) for name, value in labels.items())
+            settings = {name: value for name, value in pairs if name}
+            past[_similar(labels["dataset"], settings)].append(key)
+    return [_from_past(stack, past, store) for stack in stacks]
 
 
 def _similarity(member: Member) -> str:
@@ -112,9 +99,7 @@ def _similarity(member: Member) -> str:
 
 def _similar(dataset: str, settings: Mapping[str, Any]) -> str:
     """The same for members that take the same time: what may differ within a stack does not count."""
-    varying = methods.get(settings["kind"]).varying | {"name"}
-    fixed = {key: value for key, value in settings.items() if key not in varying}
-    return json.dumps([dataset, fixed], sort_keys=True)
+    return json.dumps([dataset, fixed(settings)], sort_keys=True)
 
 
 def _from_past(stack: list[Member], past: Past, store: Store) -> float | None:

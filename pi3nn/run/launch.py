@@ -13,10 +13,8 @@ import multiprocessing
 import os
 import shutil
 import signal
-import threading
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -26,10 +24,11 @@ from omegaconf import DictConfig
 
 from pi3nn.errors import UserError, sentence
 from pi3nn.run import execute
+from pi3nn.run.execute import Wanted
 from pi3nn.run.member import Member
 from pi3nn.run.progress import ProgressBar
-from pi3nn.run.stacks import stacks, work
-from pi3nn.run.workers import TrainingOptions
+from pi3nn.run.stacks import work
+from pi3nn.run.workers import TrainingOptions, when_gone
 from pi3nn.store import Store, StoreError
 
 _SHARDS = ".shards"  # in the sweep's folder, while shards are being trained
@@ -64,16 +63,12 @@ def all_shards(hydra: Launching, options: TrainingOptions) -> TrainingOptions:
 
 
 def train(
-    missing: list[Member],
-    store: Store,
-    levels: dict[str, list[float]],
-    hydra: Launching,
-    options: TrainingOptions,
-    overrides: Sequence[str],
+    wanted: Wanted, hydra: Launching, options: TrainingOptions, overrides: Sequence[str]
 ) -> dict[str, str]:
-    """Train members in shards; returns reasons of failures by the key of a member."""
+    """Train missing members in shards; returns reasons of failures by the key of a member."""
     folder = hydra.folder.absolute() / _SHARDS
     inside = _in_shard(hydra, options)
+    missing = wanted.missing(options)
     parts = cut(missing, _count(hydra), inside)
     if not parts:
         return {}
@@ -81,25 +76,17 @@ def train(
     (folder / _STOP).unlink(missing_ok=True)  # that of a sweep that was stopped
     for number, part in enumerate(parts):
         order = {
-            "store": str(store.root.absolute()),
+            "store": str(wanted.store.root.absolute()),
             "members": [asdict(member) for member in part],
-            "levels": {member.key: levels[member.key] for member in part},
+            "levels": {member.key: wanted.levels[member.key] for member in part},
             "options": {key: getattr(inside, key) for key in ("workers", "memory", "force")},
         }
         (folder / f"{number}.json").write_text(json.dumps(order), encoding="utf-8")
-    common = [
-        *overrides,
-        f"hydra.sweep.subdir={_SHARDS}/" + "${hydra.job.num}",
-        "hydra.output_subdir=null",
-    ]
+    subdir = f"hydra.sweep.subdir={_SHARDS}/" + "${hydra.job.num}"
+    shards = [[*overrides, subdir, "hydra.output_subdir=null"]] * len(parts)
     task = functools.partial(train_shard, str(folder))
-    answers = _launched(
-        lambda: hydra.launch_shards(task, [common] * len(parts)),
-        folder / _STOP,
-        missing,
-        store,
-        options,
-    )
+    launch = functools.partial(hydra.launch_shards, task, shards)
+    answers = _launched(launch, folder / _STOP, replace(wanted, members=missing), options.force)
     shutil.rmtree(folder)
     for answer in answers:
         if answer["store"]:
@@ -109,8 +96,7 @@ def train(
 
 def cut(missing: list[Member], shards: int, options: TrainingOptions) -> list[list[Member]]:
     """At most `shards` parts of about equal size; members that can be stacked stay together."""
-    together = _together(shards, options)
-    portions = stacks(missing, together.processes, together.memory) if missing else []
+    portions = _together(shards, options).stacks(missing)
     parts: list[list[Member]] = [[] for _ in range(min(shards, len(portions)))]
     loads = [0] * len(parts)
     for stack in portions:
@@ -136,7 +122,7 @@ def train_shard(folder: str, cfg: DictConfig) -> dict[str, Any]:
     members = [Member(**member) for member in order["members"]]
     errors: execute.Failures = {}
     try:
-        execute.ensure(members, Store(order["store"]), order["levels"], options, errors)
+        execute.ensure(Wanted(members, Store(order["store"]), order["levels"]), options, errors)
     except StoreError as error:
         return {"store": str(error), "members": {}}
     except KeyboardInterrupt:
@@ -162,11 +148,7 @@ def _together(shards: int, inside: TrainingOptions) -> TrainingOptions:
 
 
 def _launched(
-    launch: Callable[[], Sequence[Any]],
-    stop: Path,
-    missing: list[Member],
-    store: Store,
-    options: TrainingOptions,
+    launch: Callable[[], Sequence[Any]], stop: Path, missing: Wanted, force: bool
 ) -> list[dict[str, Any]]:
     """What the shards that `launch` starts return; until then, show how many members are stored.
 
@@ -179,11 +161,11 @@ def _launched(
     process.start()
     there.close()
     # Those stored before the start can't be counted when all are trained again.
-    with ProgressBar([len(missing)], quiet=options.force) as progress:
+    with ProgressBar([len(missing.members)], quiet=force) as progress:
         try:
             while not here.poll(_LOOK_EVERY):
-                done = sum(member.key in store for member in missing)
-                progress.update(0, done / len(missing), math.nan)
+                done = sum(member.key in missing.store for member in missing.members)
+                progress.update(0, done / len(missing.members), math.nan)
         except KeyboardInterrupt:
             stop.touch()
             here.poll(_PATIENCE)
@@ -206,7 +188,8 @@ def _launch_apart(launch: Callable[[], Sequence[Any]], answer: Connection, paren
     os.setsid()
     # Where shards are cut short, joblib would report every file that it then clears away.
     os.environ["PYTHONWARNINGS"] = f"ignore::UserWarning:{_TRACKER}"
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    # If this sweep is killed, so is what it launched on this machine.
+    when_gone(parent, lambda: os.killpg(0, signal.SIGKILL))
     try:
         jobs = launch()
         failures = [sentence(job._return_value) for job in jobs if job.status.name != "COMPLETED"]
@@ -216,13 +199,6 @@ def _launch_apart(launch: Callable[[], Sequence[Any]], answer: Connection, paren
             answer.send(([job.return_value for job in jobs], ""))
     except Exception as error:
         answer.send(([], sentence(error)))
-
-
-def _end_with(parent: int) -> None:
-    """If this sweep is killed, so is what it launched on this machine."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os.killpg(0, signal.SIGKILL)
 
 
 def _end(process: BaseProcess) -> None:

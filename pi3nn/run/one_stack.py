@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pi3nn import methods
 from pi3nn.engine.training import OnProgress
-from pi3nn.intervals.judge import by_set, judge, reliability
+from pi3nn.intervals.judge import Evidence, by_set, judge, reliability
 from pi3nn.methods.shared.contract import Fitted
 from pi3nn.models import fitting
 from pi3nn.run import provenance
@@ -23,11 +24,13 @@ def train(
     members: Sequence[Member], on_progress: OnProgress, store: Store, levels: Levels, force: bool
 ) -> None:
     """Train one stack, judge its members at their `levels` and store them."""
-    started, clock = time.time(), _clock(members[0])
-    begun = clock()
+    device = members[0].config["device"]
+    # Processor time, which no other program adds to, where that is what training takes.
+    clock = time.process_time if device == "cpu" else time.perf_counter
+    started, begun = time.time(), clock()
     prepared = [prepare(member) for member in members]
     fitted = fit(members, prepared, on_progress)
-    arrays = _predictions(prepared, fitted, members[0].config["device"])
+    arrays = _predictions(prepared, fitted, device)
     state = fitting.state(fitted)
     seconds = (clock() - begun) / len(members)
     for m, member in enumerate(members):
@@ -79,24 +82,17 @@ def _judge(
 ) -> None:
     """Add intervals and records at `levels`; those of a failed member say only what was asked."""
     if result["member"]["status"] != "ok":
-        rows = {name: outputs["y"].size for name, outputs in by_set(predictions).items()}
         result["records"] += [
-            {"set": name, "gamma": gamma, "n": n} for gamma in levels for name, n in rows.items()
+            {"set": name, "gamma": gamma, "n": outputs["y"].size}
+            for gamma, (name, outputs) in itertools.product(levels, by_set(predictions).items())
         ]
         return
-    calibrate = member.config["calibrate"]
+    evidence = Evidence(member.settings, member.config["calibrate"], predictions, result["scalars"])
     if "reliability" not in result and member.config["gamma"] is None:
-        result["reliability"] = reliability(
-            member.settings, calibrate, predictions, result["scalars"]
-        )
-    records, intervals = judge(member.settings, calibrate, predictions, result["scalars"], levels)
+        result["reliability"] = reliability(evidence)
+    records, intervals = judge(evidence, levels)
     result["records"] += records
     predictions |= intervals
-
-
-def _clock(member: Member) -> Callable[[], float]:
-    """What training is timed by: processor time, which no other program adds to, where that works."""
-    return time.process_time if member.config["device"] == "cpu" else time.perf_counter
 
 
 def _predictions(prepared: Sequence[Prepared], fitted: Fitted, device: str) -> list[Arrays]:

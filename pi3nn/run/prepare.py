@@ -11,23 +11,19 @@ from numpy.typing import NDArray
 
 from pi3nn.data import scaling
 from pi3nn.data.base import Rows
-from pi3nn.data.scaling import Scaler, Standardised
+from pi3nn.data.scaling import Standardised
 from pi3nn.engine import lstm
 from pi3nn.errors import UserError
 from pi3nn.run.member import Member
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(Standardised):
     """The rows of a member as its method sees them.
 
-    ``sets`` and ``scalars`` are those of `pi3nn.data.scaling.Standardised`; behind an encoder a row
-    is what that makes of it, and ``weights`` are the encoder's.
+    Behind an encoder a row is what that makes of it, and ``weights`` are the encoder's.
     """
 
-    sets: dict[str, Rows]
-    scalars: dict[str, float]
-    scaler: Scaler
     weights: dict[str, NDArray[Any]] = field(default_factory=dict)
 
 

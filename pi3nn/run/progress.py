@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from types import TracebackType
 from typing import Any
 
 from tqdm import tqdm
@@ -20,31 +19,21 @@ class ProgressBar:
     """
 
     def __init__(self, sizes: list[int], stored: int = 0, quiet: bool = False) -> None:
-        self._sizes = sizes
-        self._stored = stored
-        self._quiet = quiet
+        self._sizes, self._stored, self._quiet = sizes, stored, quiet
         self._share = [0.0] * len(sizes)
         self._bar: tqdm[Any] | None = None
         if sys.stderr.isatty() and not quiet:
             style = "{l_bar}{bar}| {n:.0f}/{total} members [{elapsed}<{remaining}{postfix}]"
+            total = stored + sum(sizes)
             self._bar = tqdm(
-                total=stored + sum(sizes),
-                initial=stored,
-                desc="training",
-                bar_format=style,
-                leave=False,
+                desc="training", total=total, initial=stored, bar_format=style, leave=False
             )
         self._started = self._last_line = time.monotonic()
 
     def __enter__(self) -> ProgressBar:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.close()
 
@@ -52,19 +41,14 @@ class ProgressBar:
         """Stack number `stack` has done `share` of its work and its mean loss is `loss`."""
         self._share[stack] = share
         done = sum(s * n for s, n in zip(self._share, self._sizes, strict=True))
+        shown = "" if math.isnan(loss) else f"loss {loss:.4f}"
         if self._bar is not None:
-            self._bar.set_postfix_str("" if math.isnan(loss) else f"loss {loss:.4f}", refresh=False)
+            self._bar.set_postfix_str(shown, refresh=False)
             self._bar.update(self._stored + done - self._bar.n)
         elif not self._quiet and time.monotonic() - self._last_line > _LINE_EVERY:
             self._last_line = time.monotonic()
-            self._print_line(done, loss)
-
-    def _print_line(self, done: float, loss: float) -> None:
-        total = sum(self._sizes)
-        left = (time.monotonic() - self._started) * (total - done) / max(done, 1e-9)
-        shown = "" if math.isnan(loss) else f", loss {loss:.4f}"
-        print(
-            f"{self._stored + done:.0f} of {self._stored + total} members{shown}, {left:.0f} s left",
-            file=sys.stderr,
-            flush=True,
-        )
+            total = sum(self._sizes)
+            seconds = (time.monotonic() - self._started) * (total - done) / max(done, 1e-9)
+            members = f"{self._stored + done:.0f} of {self._stored + total} members"
+            parts = [members, shown, f"{seconds:.0f} s left"]
+            print(", ".join(filter(None, parts)), file=sys.stderr, flush=True)

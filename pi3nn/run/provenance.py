@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import re
 import subprocess
 from importlib import metadata
 from pathlib import Path
@@ -42,8 +43,6 @@ def _git(*arguments: str) -> str | None:
 
 def _cpu() -> str:
     cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.is_file():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor()
+    text = cpuinfo.read_text() if cpuinfo.is_file() else ""
+    model = re.search(r"^model name.*?:(.*)$", text, re.MULTILINE)
+    return model[1].strip() if model else platform.processor()

@@ -21,23 +21,15 @@ from pi3nn.paper import exports
 from pi3nn.paper.tasks import Task
 from pi3nn.run import execute, forecast
 from pi3nn.run.member import Member
-from pi3nn.run.request import Request, request
-from pi3nn.run.stacks import stacks
+from pi3nn.run.request import RequestedJob, request
 from pi3nn.store import Store, StoreError
 
 
 @dataclass
-class TaskRun:
-    """A task with what it asks for; ``failure`` says why it can't be run."""
+class TaskRun(RequestedJob):
+    """A task with what it asks for."""
 
     task: Task
-    request: Request | None = None
-    failure: str = ""
-
-    @property
-    def asked(self) -> Request:
-        assert self.request is not None
-        return self.request
 
 
 def prepare(task: Task) -> TaskRun:
@@ -59,10 +51,8 @@ def run(job: TaskRun, store: Store, folder: Path) -> str:
         If a stack of the task failed, after all others are trained and stored.
     """
     failures: execute.Failures = {}
-    started = time.monotonic()
-    asked = job.asked
-    levels = dict.fromkeys(asked.keys, asked.levels)
-    trained = execute.ensure(asked.members, store, levels, asked.options, failures)
+    started, asked = time.monotonic(), job.asked
+    trained = execute.ensure(asked.wanted(store), asked.options, failures)
     if failures:
         first = next(iter(failures.values()))
         reason = f"{type(first).__name__}: {first_line(first)}"
@@ -95,7 +85,9 @@ def describe(jobs: Sequence[TaskRun], store: Store, probing: bool) -> Iterator[s
     Times are those of similar members in the store; with `probing` also from short probes.
     """
     good = [job for job in jobs if not job.failure]
-    portions = [_stacks(job.asked, store) for job in good]
+    portions = [
+        job.asked.options.stacks(job.asked.wanted(store).missing(job.asked.options)) for job in good
+    ]
     times = iter(_times([stack for of_job in portions for stack in of_job], store, probing))
     total, unknown = 0.0, 0
     for job, of_job in zip(good, portions, strict=True):
@@ -113,12 +105,12 @@ def describe(jobs: Sequence[TaskRun], store: Store, probing: bool) -> Iterator[s
     for job in jobs:
         if job.failure:
             yield f"  {job.task.name}: {job.failure}"
-    yield _in_all(good, portions, total, unknown)
-
-
-def _stacks(asked: Request, store: Store) -> list[list[Member]]:
-    missing = execute.missing(asked.members, store, asked.options)
-    return stacks(missing, asked.options.processes, asked.options.memory) if missing else []
+    members = sum(len(job.asked.members) for job in good)
+    to_train = sum(len(stack) for of_job in portions for stack in of_job)
+    line = f"{len(good)} shards, {members} members, {to_train} to train"
+    if total:
+        line += f", about {forecast.readable(total)} (less where training stops early)"
+    yield line + (f"; no time is known for {unknown} shards" if unknown else "")
 
 
 def _times(portions: list[list[Member]], store: Store, probing: bool) -> list[float | None]:
@@ -129,14 +121,3 @@ def _times(portions: list[list[Member]], store: Store, probing: bool) -> list[fl
         probed = forecast.seconds_of([portions[n] for n in numbers], store)[0]
         times = [dict(zip(numbers, probed, strict=True)).get(n, t) for n, t in enumerate(times)]
     return times
-
-
-def _in_all(
-    good: Sequence[TaskRun], portions: Sequence[list[list[Member]]], total: float, unknown: int
-) -> str:
-    members = sum(len(job.asked.members) for job in good)
-    to_train = sum(len(stack) for of_job in portions for stack in of_job)
-    line = f"{len(good)} shards, {members} members, {to_train} to train"
-    if total:
-        line += f", about {forecast.readable(total)} (less where training stops early)"
-    return line + (f"; no time is known for {unknown} shards" if unknown else "")

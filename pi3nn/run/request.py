@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from omegaconf import DictConfig
 
 from pi3nn import config
-from pi3nn.run.execute import Failures, check_device, ensure
+from pi3nn.run import execute
 from pi3nn.run.member import Member, members
 from pi3nn.run.workers import TrainingOptions
 from pi3nn.store import Store
@@ -48,11 +48,26 @@ class Request:
         """Keys that decide numbers and are not what the experiment itself says."""
         return config.differences(self.cfg)
 
-    def train(self, options: TrainingOptions, failures: Failures | None = None) -> int:
+    def wanted(self, store: Store) -> execute.Wanted:
+        """Every member in `store`, at every level."""
+        return execute.Wanted(self.members, store, dict.fromkeys(self.keys, self.levels))
+
+    def train(self, options: TrainingOptions) -> int:
         """Make sure that every member is stored, at every level; returns how many were trained."""
-        return ensure(
-            self.members, self.store, dict.fromkeys(self.keys, self.levels), options, failures
-        )
+        return execute.ensure(self.wanted(self.store), options)
+
+
+@dataclass(kw_only=True)
+class RequestedJob:
+    """One of many jobs; it has a request, or a failure that says why it can't be run."""
+
+    request: Request | None = None
+    failure: str = ""
+
+    @property
+    def asked(self) -> Request:
+        assert self.request is not None
+        return self.request
 
 
 def request(cfg: DictConfig, overrides: Sequence[str]) -> Request:
@@ -65,5 +80,5 @@ def request(cfg: DictConfig, overrides: Sequence[str]) -> Request:
     """
     config.settle_sweep(cfg, overrides)
     config.check(cfg)
-    check_device(cfg.device)
+    execute.check_device(cfg.device)
     return Request(cfg, members(cfg))

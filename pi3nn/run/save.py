@@ -56,7 +56,6 @@ def save(members: Sequence[Member], store: Store, levels: Sequence[float], folde
     """
     first = members[0]
     model = Model(
-        kind=first.kind,
         settings=first.settings,
         calibrate=first.config["calibrate"],
         scalers=[prepare(first).scaler],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
 
 from pi3nn import methods
 from pi3nn.engine.training import stack_width
@@ -70,9 +72,14 @@ def _step_flops(group: list[Member]) -> float:
     return 6.0 * len(group) * group[0].step_rows * (shape.columns if shape else 0)
 
 
+def fixed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a method's settings that all members of a stack have in common."""
+    varying = methods.get(settings["kind"]).varying | {"name"}
+    return {key: value for key, value in settings.items() if key not in varying}
+
+
 def _likeness(member: Member) -> str:
     """The same for members that can share a stack."""
-    varying = methods.get(member.kind).varying | {"name"}
-    fixed = {key: value for key, value in member.config["method"].items() if key not in varying}
+    method = fixed(member.config["method"])
     shared = [member.config[key] for key in ("holdout", "gamma", "calibrate", "device", "engine")]
-    return json.dumps([fixed, member.rows, member.inputs, shared], sort_keys=True)
+    return json.dumps([method, member.rows, member.inputs, shared], sort_keys=True)

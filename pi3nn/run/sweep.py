@@ -26,31 +26,29 @@ from pi3nn.results import sweep_table
 from pi3nn.run import execute, forecast, launch
 from pi3nn.run.launch import Launching
 from pi3nn.run.member import Member
-from pi3nn.run.request import Request, request
+from pi3nn.run.request import RequestedJob, request
 from pi3nn.run.workers import TrainingOptions
 from pi3nn.store import Store, StoreError
 
 
 @dataclass
-class SweepJob:
-    """One combination of the swept values; it has a request, or a failure that says why not."""
+class SweepJob(RequestedJob):
+    """One combination of the swept values."""
 
     number: int
     overrides: list[str]
     swept: dict[str, str]
-    request: Request | None = None
-    failure: str = ""
 
     @property
-    def asked(self) -> Request:
-        assert self.request is not None
-        return self.request
+    def label(self) -> str:
+        values = " ".join(f"{key}={value}" for key, value in self.swept.items())
+        return f"job {self.number} ({values})"
 
 
-Explain = Callable[[Sequence[str], Exception], str]
+ExplainJob = Callable[[Sequence[str], Exception], str]
 
 
-def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: Explain) -> None:
+def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob) -> None:
     """Train, evaluate and sum up the jobs whose overrides are given.
 
     Raises
@@ -60,14 +58,16 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: Explain) -> N
     SweepError
         If some jobs failed; the others are done.
     """
-    labels = swept(batch)
-    jobs = [SweepJob(number, list(batch[number]), labels[number]) for number in range(len(batch))]
+    jobs = [
+        SweepJob(number, list(overrides), values)
+        for number, (overrides, values) in enumerate(zip(batch, swept(batch), strict=True))
+    ]
     explained: list[str] = []
     for job in jobs:
         try:
             cfg = hydra.compose(job.overrides)
             if cfg.explain:
-                heading = [_heading(job)] if job.swept else []
+                heading = [job.label] if job.swept else []
                 explained += [*heading, *config.explain(cfg, job.overrides), ""]
             else:
                 job.request = request(cfg, job.overrides)
@@ -78,30 +78,33 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: Explain) -> N
     good = [job for job in jobs if not job.failure]
     if not good:
         raise UserError("; ".join(dict.fromkeys(job.failure for job in jobs)))
-    _print_failures(jobs)
+    for line in _failures(jobs):  # at once: training may take hours
+        print(line, file=sys.stderr, flush=True)
     if explained:
         print("\n".join(explained))
     elif good[-1].asked.cfg.plan:
         print("\n".join(_forecast(good, hydra, good[-1].asked.options)))
     else:
-        last = good[-1].asked
         hydra.start()
-        _train(good, hydra, last.options)
+        _train(good, hydra, good[-1].asked.options)
         _finish(good, hydra)
-    _raise_failures(jobs)
+    if failed := _failures(jobs):
+        raise SweepError("\n".join([f"{len(failed)} of {len(jobs)} jobs failed:", *failed]))
+
+
+def _failures(jobs: Sequence[SweepJob]) -> list[str]:
+    return [f"  {job.label}: {job.failure}" for job in jobs if job.failure]
 
 
 def _forecast(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> Iterator[str]:
     if not hydra.in_process:
         options = launch.all_shards(hydra, options)
     yield f"{len(jobs)} jobs"
-    for store, members, _ in _by_store(jobs):
-        yield from forecast.describe(members, store, options)
+    for wanted in _by_store(jobs):
+        yield from forecast.describe(wanted, options)
 
 
-def _by_store(
-    jobs: Sequence[SweepJob],
-) -> Iterator[tuple[Store, list[Member], dict[str, list[float]]]]:
+def _by_store(jobs: Sequence[SweepJob]) -> Iterator[execute.Wanted]:
     """For each store the members that jobs want in it, once each, and at which levels."""
     for root in dict.fromkeys(job.asked.cfg.store for job in jobs):
         members: dict[str, Member] = {}
@@ -111,27 +114,23 @@ def _by_store(
                 members[member.key] = member
                 of_member = levels.setdefault(member.key, [])
                 of_member += [level for level in job.asked.levels if level not in of_member]
-        yield Store(root), list(members.values()), levels
+        yield execute.Wanted(list(members.values()), Store(root), levels)
 
 
 def _train(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> None:
     """Train what is missing; note in the jobs what failed."""
-    for store, members, levels in _by_store(jobs):
-        missing = execute.missing(members, store, options)
-        print(
-            f"sweep of {len(jobs)} jobs: {len(members)} members, {len(missing)} to train",
-            file=sys.stderr,
-            flush=True,
-        )
+    for wanted in _by_store(jobs):
+        counts = f"{len(wanted.members)} members, {len(wanted.missing(options))} to train"
+        print(f"sweep of {len(jobs)} jobs: {counts}", file=sys.stderr, flush=True)
         if hydra.in_process:
             errors: execute.Failures = {}
-            execute.ensure(members, store, levels, options, errors)
+            execute.ensure(wanted, options, errors)
             failures = {key: sentence(error) for key, error in errors.items()}
         else:
-            failures = launch.train(missing, store, levels, hydra, options, jobs[0].overrides)
+            failures = launch.train(wanted, hydra, options, jobs[0].overrides)
         for job in jobs:
             reasons = [failures[key] for key in job.asked.keys if key in failures]
-            if reasons and job.asked.store.root == store.root:
+            if reasons and job.asked.store.root == wanted.store.root:
                 job.failure = reasons[0]
 
 
@@ -147,16 +146,8 @@ def _finish(jobs: list[SweepJob], hydra: Launching) -> None:
                     raise error  # the next job would meet the same
                 job.failure = sentence(error)
     done = [
-        sweep_table.SweptJob(
-            job.swept,
-            job.asked.store,
-            job.asked.keys,
-            job.asked.levels,
-            job.asked.unit,
-            job.asked.changed,
-        )
-        for job in jobs
-        if not job.failure
+        sweep_table.SweptJob(swept, ran.store, ran.keys, ran.levels, ran.unit, ran.changed)
+        for swept, ran in ((job.swept, job.asked) for job in jobs if not job.failure)
     ]
     if done:
         sweep_table.write(done, hydra.folder, beside_paper, ood.write)
@@ -168,26 +159,3 @@ def swept(batch: Sequence[Sequence[str]]) -> list[dict[str, str]]:
     keys = dict.fromkeys(key for job in pairs for key in job)
     varied = [key for key in keys if len({job.get(key) for job in pairs}) > 1]
     return [{key: job.get(key, "") for key in varied} for job in pairs]
-
-
-def _print_failures(jobs: Sequence[SweepJob]) -> None:
-    """Those known before training begins, at once: it may take hours."""
-    for job in jobs:
-        if job.failure:
-            print(_line(job), file=sys.stderr, flush=True)
-
-
-def _raise_failures(jobs: Sequence[SweepJob]) -> None:
-    failed = [job for job in jobs if job.failure]
-    if failed:
-        lines = [f"{len(failed)} of {len(jobs)} jobs failed:", *map(_line, failed)]
-        raise SweepError("\n".join(lines))
-
-
-def _line(job: SweepJob) -> str:
-    return f"  {_heading(job)}: {job.failure}"
-
-
-def _heading(job: SweepJob) -> str:
-    values = " ".join(f"{key}={value}" for key, value in job.swept.items())
-    return f"job {job.number} ({values})"

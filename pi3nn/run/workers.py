@@ -19,7 +19,7 @@ from pi3nn.engine.training import OnProgress
 from pi3nn.errors import UserError
 from pi3nn.run.member import Member
 from pi3nn.run.progress import ProgressBar
-from pi3nn.run.stacks import most_workers
+from pi3nn.run.stacks import most_workers, stacks
 
 TrainStack = Callable[[list[Member], OnProgress], None]
 """Trains one stack and stores it."""
@@ -29,28 +29,14 @@ OnFailure = Callable[[int, Exception], None]
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """What members are trained with.
+    """What members are trained with; fewer workers are started where memory is not enough."""
 
-    Attributes
-    ----------
-    workers, memory
-        Processes (0: one per core), and what all of them together may take, in GB: fewer are
-        started than asked for where it is not enough.
-    force
-        Train what is stored, too.
-    quiet
-        Show no progress.
-    stop
-        Training ends, as by Ctrl-C, when this file appears.
-    meanwhile
-        Called once while workers train, for what would be waited for later.
-    """
-
-    workers: int = 0
-    memory: float = 2.0
-    force: bool = False
-    quiet: bool = False
-    stop: Path | None = None
+    workers: int = 0  # processes; 0: one per core
+    memory: float = 2.0  # what all of them together may take, in GB
+    force: bool = False  # train what is stored, too
+    quiet: bool = False  # show no progress
+    stop: Path | None = None  # training ends, as by Ctrl-C, when this file appears
+    # Called once while workers train, for what would be waited for later.
     meanwhile: Callable[[], None] | None = None
 
     @property
@@ -61,9 +47,13 @@ class TrainingOptions:
     def _asked_for(self) -> int:
         return self.workers or len(os.sched_getaffinity(0))
 
-    def too_few_workers(self, stacks: int) -> str:
+    def stacks(self, members: list[Member]) -> list[list[Member]]:
+        """The stacks in which these options have members trained."""
+        return stacks(members, self.processes, self.memory)
+
+    def too_few_workers(self, n_stacks: int) -> str:
         """Says so where memory keeps workers from so many stacks."""
-        if self.processes >= min(self._asked_for, stacks):
+        if self.processes >= min(self._asked_for, n_stacks):
             return ""
         return (
             f"{self.processes} workers, not {self._asked_for}: "
@@ -75,39 +65,76 @@ class TrainingOptions:
             raise KeyboardInterrupt
 
 
-def train_all(
-    stacks: Sequence[list[Member]],
-    train: TrainStack,
-    options: TrainingOptions,
-    progress: ProgressBar,
-    on_failure: OnFailure,
-) -> None:
-    """Have `train` train every stack, on as many workers as there are stacks and cores for."""
-    workers = min(options.processes, len(stacks))
-    if workers == 1:
-        _train_here(stacks, train, options, progress, on_failure)
-    else:
-        _train_in_processes(stacks, train, workers, options, progress, on_failure)
+@dataclass(frozen=True)
+class TrainingRound:
+    """All stacks of a run, and what happens as `train` trains one after the other."""
 
+    stacks: Sequence[list[Member]]
+    train: TrainStack
+    options: TrainingOptions
+    progress: ProgressBar
+    on_failure: OnFailure
 
-def _train_here(
-    stacks: Sequence[list[Member]],
-    train: TrainStack,
-    options: TrainingOptions,
-    progress: ProgressBar,
-    on_failure: OnFailure,
-) -> None:
-    for number, members in enumerate(stacks):
+    def run(self) -> None:
+        """Train every stack, on as many workers as there are stacks and cores for."""
+        workers = min(self.options.processes, len(self.stacks))
+        if workers == 1:
+            self._train_here()
+        else:
+            self._train_in_processes(workers)
 
-        def report(share: float, loss: float, number: int = number) -> None:
-            options.check_stop()
-            progress.update(number, share, loss)
+    def _train_here(self) -> None:
+        for number, members in enumerate(self.stacks):
 
-        options.check_stop()
-        try:
-            train(members, report)
-        except Exception as error:
-            on_failure(number, error)
+            def report(share: float, loss: float, number: int = number) -> None:
+                self.options.check_stop()
+                self.progress.update(number, share, loss)
+
+            self.options.check_stop()
+            try:
+                self.train(members, report)
+            except Exception as error:
+                self.on_failure(number, error)
+
+    def _train_in_processes(self, workers: int) -> None:
+        # Forked workers have torch and the data already; nothing has started a thread before.
+        context = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")
+        events, stopped = context.SimpleQueue(), context.Event()
+        start = (events, stopped, os.getpid())
+        with ProcessPoolExecutor(workers, context, _start_worker, start) as pool:
+            try:
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until workers ignore it
+                try:
+                    futures = [
+                        pool.submit(_work, number, members, self.train)
+                        for number, members in enumerate(self.stacks)
+                    ]
+                finally:
+                    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+                if self.options.meanwhile:
+                    self.options.meanwhile()
+                self._watch(futures, events)
+            except BaseException:
+                stopped.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _watch(self, futures: list[Future[None]], events: Any) -> None:
+        pending = dict(enumerate(futures))
+        while pending:
+            self.options.check_stop()
+            while not events.empty():
+                self.progress.update(*events.get())
+            time.sleep(0.05)
+            for number in [number for number, future in pending.items() if future.done()]:
+                error = pending.pop(number).exception()
+                if isinstance(error, BrokenProcessPool):
+                    error = UserError(
+                        "a worker process was killed (out of memory?): what is stored is kept; "
+                        "start the same command again, with a smaller workers= if memory is short"
+                    )
+                if isinstance(error, Exception):
+                    self.on_failure(number, error)
 
 
 # --- in a worker ---------------------------------------------------------------------------------
@@ -127,15 +154,20 @@ def _start_worker(events: Any, stopped: Any, parent: int) -> None:
     for name in (signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(name, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    # A worker whose parent was killed would wait for work for ever.
+    when_gone(parent, lambda: os._exit(1))
     use_one_thread()
 
 
-def _end_with(parent: int) -> None:
-    """A worker whose parent was killed would wait for work for ever."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
+def when_gone(parent: int, end: Callable[[], None]) -> None:
+    """Watch, beside all else, the parent of this process: when it is killed, call `end`."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        end()
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _work(number: int, members: list[Member], train: TrainStack) -> None:
@@ -146,62 +178,3 @@ def _work(number: int, members: list[Member], train: TrainStack) -> None:
 
     if not _stopped.is_set():
         train(members, report)
-
-
-# --- beside the workers --------------------------------------------------------------------------
-
-
-def _train_in_processes(
-    stacks: Sequence[list[Member]],
-    train: TrainStack,
-    workers: int,
-    options: TrainingOptions,
-    progress: ProgressBar,
-    on_failure: OnFailure,
-) -> None:
-    # Forked workers have torch and the data already; nothing has started a thread before.
-    context = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")
-    events, stopped = context.SimpleQueue(), context.Event()
-    with ProcessPoolExecutor(
-        workers, context, _start_worker, (events, stopped, os.getpid())
-    ) as pool:
-        try:
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until workers ignore it
-            try:
-                futures = [
-                    pool.submit(_work, number, members, train)
-                    for number, members in enumerate(stacks)
-                ]
-            finally:
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-            if options.meanwhile:
-                options.meanwhile()
-            _watch(futures, events, options, progress, on_failure)
-        except BaseException:
-            stopped.set()
-            pool.shutdown(cancel_futures=True)
-            raise
-
-
-def _watch(
-    futures: list[Future[None]],
-    events: Any,
-    options: TrainingOptions,
-    progress: ProgressBar,
-    on_failure: OnFailure,
-) -> None:
-    pending = dict(enumerate(futures))
-    while pending:
-        options.check_stop()
-        while not events.empty():
-            progress.update(*events.get())
-        time.sleep(0.05)
-        for number in [number for number, future in pending.items() if future.done()]:
-            error = pending.pop(number).exception()
-            if isinstance(error, BrokenProcessPool):
-                error = UserError(
-                    "a worker process was killed (out of memory?): what is stored is kept; "
-                    "start the same command again, with a smaller workers= if memory is short"
-                )
-            if isinstance(error, Exception):
-                on_failure(number, error)

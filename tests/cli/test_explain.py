@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pi3nn.cli import overrides
 from pi3nn.config import choices
 from tests.support.own_yamls import HOMES, MINE, own_folder
 from tests.support.runs import Command, in_folder
@@ -73,19 +72,6 @@ def test_a_mistake_beside_an_own_yaml_is_explained(
     assert "did you mean 'method.hidden'?" in capsys.readouterr().err
     assert run("--config-dir", my, "method=mien") == 2
     assert "did you mean 'mine'?" in capsys.readouterr().err
-
-
-def test_a_table_and_what_starts_from_it_are_fitted_unless_said_otherwise(my: str) -> None:
-    folder = f"--config-dir={my}"
-    assert "experiment=fit" in overrides.as_hydra_wants(
-        ["dataset=table", "dataset.path=a/rent.csv"]
-    )
-    assert "dataset.name='rent'" in overrides.as_hydra_wants(
-        ["dataset=table", "dataset.path=a/rent.csv"]
-    )
-    assert overrides.as_hydra_wants([folder, "dataset=boston"]) == [folder, "dataset=boston"]
-    arguments = [folder, "dataset=homes", "experiment=uci"]
-    assert overrides.as_hydra_wants(arguments) == arguments
 
 
 def test_schemas_are_no_choices(run: Command, capsys: pytest.CaptureFixture[str]) -> None:

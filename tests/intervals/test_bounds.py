@@ -10,32 +10,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from pi3nn import config, methods, paths
+from pi3nn import config
 from pi3nn.errors import UserError
-from pi3nn.intervals import bounds as interval_bounds
 from pi3nn.intervals import conformal
+from pi3nn.intervals.bounds import Intervals
 from pi3nn.methods.shared.contract import FitAtLevels
 from pi3nn.run.member import members
 from pi3nn.run.prepare import prepare
 from pi3nn.store import Store
-from tests.support.runs import run
+from tests.support.methods import settings
+from tests.support.runs import composed, run
 
 
 def made(tmp_path: Path, *overrides: str) -> DictConfig:
-    config.register()
-    fixed = [
+    fixed = (
         "dataset=yacht",
         "splits=[1]",
         "seeds=[1,2]",
         "workers=1",
         "sweep={method.hidden: null}",
-    ]
-    with initialize_config_dir(str(paths.configs().absolute()), version_base="1.3"):
-        cfg = compose("config", [*fixed, f"store={tmp_path / 'runs'}", *overrides])
-    config.settle_sweep(cfg, overrides)
+    )
+    cfg = composed(*fixed, f"store={tmp_path / 'runs'}", *overrides)
     config.check(cfg)
     return cfg
 
@@ -114,12 +111,8 @@ def test_an_infinite_offset_gives_infinite_bounds_and_no_warning() -> None:
     outputs = {"lower": np.zeros((1, 3)), "upper": np.ones((1, 3))}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        lower, upper, _ = interval_bounds.bounds(
-            methods.get("qd"),
-            outputs,
-            {"offset": np.full((1, 1), np.inf)},
-            FitAtLevels([0.99], {}, None),
-        )
+        offset = {"offset": np.full((1, 1), np.inf)}
+        lower, upper, _ = Intervals(FitAtLevels([0.99], {}, settings("qd")), offset).bounds(outputs)
     assert bool((lower == -np.inf).all())
     assert bool((upper == np.inf).all())
 

@@ -14,32 +14,7 @@ import pytest
 from pi3nn import atomic
 from pi3nn.errors import UserError
 from pi3nn.models import model_files
-from pi3nn.run import save
-from pi3nn.run.member import members
-from pi3nn.store import Store
-from tests.support.runs import composed, run
-
-SHORT = {
-    "pi3nn": ["method.steps=20", "method.hidden=8"],
-    "qd": ["method.epochs=3", "method.hidden=8"],
-    "piven": ["method.epochs=3", "method.hidden=8"],
-    "sqr": ["method.epochs=3", "method.hidden=8"],
-    "der": ["method.epochs=3", "method.hidden=8"],
-    "cqr": ["method.epochs=3", "method.hidden=8"],
-    "linear": [],
-}
-
-
-def trained(folder: Path, method: str = "linear", *overrides: str) -> tuple[Any, Store]:
-    cfg = composed(
-        "experiment=fit", "dataset=yacht", f"method={method}", "levels=[0.8,0.9]", "workers=1",
-        f"store={folder / 'runs'}", *SHORT[method], *overrides,
-    )  # fmt: skip
-    stored, _ = run(cfg)
-    store = Store(folder / "runs")
-    save.check(stored, folder / "model", cfg.force)
-    save.save(stored, store, [0.8, 0.9], folder / "model")
-    return stored, store
+from tests.support.models import SHORT, trained
 
 
 @pytest.mark.parametrize("method", SHORT)
@@ -201,28 +176,3 @@ def test_a_model_that_can_not_be_written_leaves_the_old_one(
         model_files.save(model, saved)
     assert {file.name for file in model.iterdir()} == before
     model_files.load(model)
-
-
-def test_a_run_of_several_models_is_refused_before_it_is_trained(tmp_path: Path) -> None:
-    several = members(composed("dataset=yacht", "method=linear", "splits=[1,2]", "seeds=[1,2]"))
-    with pytest.raises(UserError, match="give splits=1 and seeds=1"):
-        save.check(several, tmp_path, force=False)
-
-
-def test_a_model_of_another_configuration_is_replaced_only_when_asked(tmp_path: Path) -> None:
-    trained(tmp_path)
-    trained(tmp_path)  # the same again
-    before = (tmp_path / "model" / "model.json").read_bytes()
-    with pytest.raises(UserError, match=r"another configuration.*hydra\.run\.dir=.*force=true"):
-        trained(tmp_path, "linear", "splits=[2]")
-    assert (tmp_path / "model" / "model.json").read_bytes() == before
-    other = members(composed("dataset=yacht", "method=linear", "splits=[2]", "seeds=[1]"))
-    save.check(other, tmp_path / "model", force=True)
-
-
-def test_levels_that_the_model_can_not_serve_are_refused(tmp_path: Path) -> None:
-    trained(tmp_path, "qd")
-    model = model_files.load(tmp_path / "model").model
-    for levels, words in (([0.5], "trained for"), ([1.2], "between 0 and 1"), ([], "empty")):
-        with pytest.raises(UserError, match=words):
-            model.at(levels)

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from pi3nn import config
+from pi3nn.data.base import Rows
 from pi3nn.run.member import members
+from pi3nn.run.prepare import prepare
 from pi3nn.store import Store
 from tests.support.runs import comparable, composed
 from tests.support.runs import run as run_cfg
@@ -20,29 +22,6 @@ def run(folder: Path, *overrides: str) -> tuple[Store, int]:
     cfg = composed(*QUICK, f"store={folder}", *overrides)
     _, trained = run_cfg(cfg)
     return Store(folder), trained
-
-
-def test_members_are_sweep_times_splits_times_seeds() -> None:
-    planned = members(composed(*QUICK, "splits=[1,2]", "seeds=[1,2,3]"))
-    assert len({member.key for member in planned}) == 2 * 2 * 3
-
-
-def test_keys_change_with_what_decides_the_numbers_and_with_nothing_else(tmp_path: Path) -> None:
-    def keys(*overrides: str) -> set[str]:
-        return {member.key for member in members(composed(*QUICK, "seeds=[1]", *overrides))}
-
-    same = keys()
-    for neutral in (f"store={tmp_path}", "workers=1", "levels=[0.5]", "unit=run"):
-        assert keys(neutral) == same
-    for decisive in (
-        "method.l1=0.5",
-        "method.ood=true",
-        "protocol=released",
-        "scaling=full",
-        "holdout=0.1",
-    ):
-        assert not keys(decisive) & same
-    assert not keys("dataset=energy") & same
 
 
 def test_number_of_workers_and_cut_of_stacks_do_not_change_a_bit(tmp_path: Path) -> None:
@@ -83,32 +62,21 @@ def test_training_rows_outside_are_exactly_as_many_as_asked(tmp_path: Path) -> N
             assert row["surplus"] == 0
 
 
-def test_a_diverging_member_is_a_record_with_its_reason_and_touches_no_other(
-    tmp_path: Path,
-) -> None:
-    rates = "++sweep={method.learning_rate: [0.01, 1.0e+38]}"
-    overrides = (
-        "dataset=yacht",
-        "method.steps=25",
-        "method.hidden=8",
-        "seeds=[1]",
-        "splits=[1]",
-        rates,
-    )
-    run_cfg(composed(*overrides, f"store={tmp_path / 'both'}", "workers=1"))
-    rows = {row["method.learning_rate"]: row for row in Store(tmp_path / "both").rows()}
-    assert rows[1e38]["status"] == "failed"
-    assert "not finite at step" in rows[1e38]["reason"]
-    single = (*overrides[:-1], "++sweep={}", "method.learning_rate=0.01")
-    run_cfg(composed(*single, f"store={tmp_path / 'one'}", "workers=1"))
-    both = comparable(Store(tmp_path / "both"))
-    healthy = {place: row for place, row in both.items() if row["status"] == "ok"}
-    assert healthy
-    assert healthy == comparable(Store(tmp_path / "one"))
-
-
 @pytest.mark.parametrize("scaling", [scaling.value for scaling in config.Scaling])
 def test_every_scaling_runs_and_widths_are_in_its_units(tmp_path: Path, scaling: str) -> None:
-    store, _ = run(tmp_path, "seeds=[1]", "splits=[1]", f"scaling={scaling}")
-    result = store.result(store.keys()[0])
-    assert (result["scalars"]["y_std"] == 1.0) is (scaling == "none")
+    overrides = ("seeds=[1]", "splits=[1]", "holdout=0", f"scaling={scaling}")
+    store, _ = run(tmp_path, *overrides)
+    member = members(composed(*QUICK, *overrides))[0]
+    train, test = member.split.train, member.split.sets["test"]
+    both = Rows(np.concatenate([train.x, test.x]), np.concatenate([train.y, test.y]))
+    zero_and_one = Rows(np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]))  # mean and deviation
+    rows = {"train": train, "unbiased": train, "full": both, "none": zero_and_one}[scaling]
+    ddof = 1 if scaling == "unbiased" else 0
+    mean, std = rows.y.mean(), rows.y.std(ddof=ddof)
+    scalars, stored = store.result(member.key)["scalars"], store.predictions(member.key)
+    assert (scalars["y_mean"], scalars["y_std"]) == pytest.approx((mean, std), rel=1e-9)
+    assert scalars["y_range"] == pytest.approx(np.ptp(both.y) / std, rel=1e-9)
+    for name, part in (("train", train), ("test", test)):
+        np.testing.assert_allclose(stored[f"{name}/y"], (part.y - mean) / std, atol=1e-5)
+        scaled = (part.x - rows.x.mean(axis=0)) / rows.x.std(axis=0, ddof=ddof)
+        np.testing.assert_allclose(prepare(member).sets[name].x, scaled, rtol=1e-9, atol=1e-9)

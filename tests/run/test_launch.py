@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pi3nn.run import launch
 from pi3nn.run.member import members
-from pi3nn.run.stacks import stacks, work
+from pi3nn.run.stacks import work
 from pi3nn.run.workers import TrainingOptions
 from tests.support.runs import composed
 
@@ -29,8 +29,7 @@ def test_shards_have_every_member_once_and_keep_stacks_together() -> None:
 def test_a_plan_for_shards_counts_the_stacks_that_they_get() -> None:
     planned = members(composed("dataset=boston", "method=qd"))
     inside = TrainingOptions(workers=1)
-    together = launch._together(8, inside)
-    portions = stacks(planned, together.processes, together.memory)
+    portions = launch._together(8, inside).stacks(planned)
     parts = launch.cut(planned, 8, inside)
     assert len(parts) == 8
-    assert len(portions) == sum(len(stacks(part, 1, inside.memory)) for part in parts)
+    assert len(portions) == sum(len(inside.stacks(part)) for part in parts)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pi3nn.run.member import members
-from pi3nn.run.stacks import stacks
 from pi3nn.run.workers import TrainingOptions
 from tests.support.runs import composed
 
@@ -14,7 +13,7 @@ from tests.support.runs import composed
 def test_many_workers_do_not_make_stacks_narrow(workers: int) -> None:
     planned = members(composed("dataset=boston", "method=qd"))
     options = TrainingOptions(workers=workers)
-    portions = stacks(planned, options.processes, options.memory)
+    portions = options.stacks(planned)
     assert len(portions) <= max(12, 3 * options.processes)
     assert options.processes == min(workers, 16)
     assert ("not 64" in options.too_few_workers(len(portions))) == (workers == 64)

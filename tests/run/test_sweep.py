@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -90,9 +91,21 @@ def test_every_job_has_its_folder_and_the_sweep_one_table_and_figure(
     assert not list(folder.glob(".shards"))
 
 
-def test_ranges_and_globs_sweep_as_in_hydra(run: Command, tmp_path: Path) -> None:
-    arguments = ("dataset=glob(ya*)", "method.hidden=range(8,13,4)", "seeds=[1]", "plan=true")
-    assert run("-m", *QUICK[1:], *arguments) == 0
+def test_ranges_and_globs_sweep_as_in_hydra(
+    run: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("dataset=glob([bos*,ya*])", "method.hidden=range(8,13,4)", "seeds=[1]")
+    assert run("-m", *QUICK[1:], *arguments, "explain=true") == 0
+    jobs = re.findall(r"^job (\d+) \((.*)\)$", capsys.readouterr().out, flags=re.M)
+    assert jobs == [
+        ("0", "dataset=boston method.hidden=8"),
+        ("1", "dataset=boston method.hidden=12"),
+        ("2", "dataset=yacht method.hidden=8"),
+        ("3", "dataset=yacht method.hidden=12"),
+    ]
+    assert run("-m", *QUICK[1:], *arguments, "plan=true") == 0
+    plan = capsys.readouterr().out.splitlines()
+    assert plan[:2] == ["4 jobs", "4 members: 0 stored in results/runs, 4 to train"]
 
 
 def test_levels_may_be_swept_and_nothing_is_trained_twice(run: Command, tmp_path: Path) -> None:
@@ -132,7 +145,8 @@ def test_a_stack_that_fails_is_noted_and_the_others_are_stored(tmp_path: Path) -
     bad = Member({**bad.config, "device": "cuda:99", "engine": "torch"}, "bad")
     failures: execute.Failures = {}
     levels = {good.key: [0.95], "bad": [0.95]}
-    execute.ensure([bad, good], Store(tmp_path), levels, TrainingOptions(workers=1), failures)
+    wanted = execute.Wanted([bad, good], Store(tmp_path), levels)
+    execute.ensure(wanted, TrainingOptions(workers=1), failures)
     assert Store(tmp_path).keys() == [good.key]
     assert list(failures) == ["bad"]
 

@@ -53,7 +53,7 @@ class InputColumn:
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedRows:
     """Inputs ``x (N, D)``, NaN where a value is missing, and rows ``(N,)`` with an unseen level."""
 
     x: Array
@@ -78,7 +78,7 @@ class Schema:
         """Names of the D inputs."""
         return [name for column in self.columns for name in column.inputs]
 
-    def encode(self, table: pa.Table, where: str, first_row: int = 1) -> Encoded:
+    def encode(self, table: pa.Table, where: str, first_row: int = 1) -> EncodedRows:
         """Inputs of the rows of a table that has all columns of the schema, as texts.
 
         `where` and `first_row` are for messages: the file, and the number of the first row in it.
@@ -93,7 +93,7 @@ class Schema:
                 read = numbers if column.kind == "number" else _booleans
                 part = read(texts, column.name, where, first_row)[:, None]
             parts.append(part)
-        return Encoded(np.concatenate(parts, axis=1), unseen)
+        return EncodedRows(np.concatenate(parts, axis=1), unseen)
 
     def filled(self, x: Array) -> Array:
         """``x (N, D)`` with what is missing filled in, if that is the rule."""

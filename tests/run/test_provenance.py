@@ -1,0 +1,19 @@
+"""Where a result came from."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import metadata
+
+from pi3nn.run import provenance
+
+
+def test_versions_machine_and_commit_are_noted_and_can_be_stored() -> None:
+    facts = provenance.facts()
+    assert facts["versions"]["torch"] == metadata.version("torch")
+    assert facts["cores"] == os.cpu_count()
+    assert facts["cpu"] is not None
+    assert {"commit", "dirty", "python", "system", "threads"} <= facts.keys()
+    assert json.loads(json.dumps(facts)) == facts
+    assert provenance.facts() is facts

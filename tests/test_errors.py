@@ -1,0 +1,16 @@
+"""What is said of a mistake."""
+
+from __future__ import annotations
+
+from pi3nn.errors import UserError, first_line, nearest, sentence
+
+
+def test_the_nearest_valid_name_is_asked_after_and_nothing_far_is() -> None:
+    assert nearest("yaht", ["boston", "yacht"]) == " (did you mean 'yacht'?)"
+    assert nearest("xyz", ["boston", "yacht"]) == ""
+
+
+def test_a_users_mistake_is_said_in_its_own_words_others_with_their_type() -> None:
+    assert sentence(UserError("give\nmore")) == "give\nmore"
+    assert sentence(ValueError("no\nframes")) == "ValueError: no"
+    assert first_line(ValueError("\n one\ntwo")) == "one"
