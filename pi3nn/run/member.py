@@ -106,14 +106,18 @@ def _check_rows(members: list[Member], gamma: float) -> None:
 
 def _member(settings: dict[str, Any]) -> Member:
     member = Member(settings, "")
-    if (shape := member.network) is None:
-        settings["engine"] = "torch"
-    else:  # ``auto`` resolved, since the two engines differ in the last digits
-        settings["engine"] = engine_for(shape, settings["device"], settings["engine"])
+    settings["engine"] = _engine(member)
     data_hash = _fingerprint(json.dumps(settings["dataset"], sort_keys=True), settings["split"])
     version = NUMERICS + methods.get(member.kind).revision
     hashed = json.dumps([config.as_hashed(settings), data_hash, version], sort_keys=True)
     return Member(settings, hashlib.sha256(hashed.encode()).hexdigest()[:20])
+
+
+def _engine(member: Member) -> str:
+    """Who will compute: ``auto`` resolved, since the two engines differ in the last digits."""
+    if (shape := member.network) is None:
+        return "torch"
+    return engine_for(shape, member.config["device"], member.config["engine"])
 
 
 @functools.lru_cache(maxsize=4)

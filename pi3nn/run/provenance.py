@@ -31,7 +31,7 @@ def facts() -> dict[str, Any]:
 
 def _git(*arguments: str) -> str | None:
     """What git says about the checkout this code runs from; None for an installed package."""
-    checkout = Path(__file__).resolve().parent.parent
+    checkout = Path(__file__).resolve().parents[2]
     if not (checkout / ".git").exists():
         return None
     command = ["git", "-C", str(checkout), *arguments]

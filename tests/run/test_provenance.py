@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from importlib import metadata
 
 from pi3nn.run import provenance
+from tests.conftest import REPOSITORY
 
 
 def test_versions_machine_and_commit_are_noted_and_can_be_stored() -> None:
@@ -17,3 +19,8 @@ def test_versions_machine_and_commit_are_noted_and_can_be_stored() -> None:
     assert {"commit", "dirty", "python", "system", "threads"} <= facts.keys()
     assert json.loads(json.dumps(facts)) == facts
     assert provenance.facts() is facts
+
+
+def test_in_a_checkout_the_commit_is_noted() -> None:
+    if (REPOSITORY / ".git").exists():  # not in a copy of the files alone
+        assert re.fullmatch(r"[0-9a-f]{40}", provenance.facts()["commit"])

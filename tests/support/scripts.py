@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
@@ -13,6 +14,8 @@ SCRIPTS = REPOSITORY / "scripts"
 
 def script_module(file_name: str) -> ModuleType:
     """A script of the folder ``scripts``, read and not run: its functions can be called."""
+    if str(SCRIPTS) not in sys.path:  # as Python has it for the script that it runs
+        sys.path.append(str(SCRIPTS))
     name = file_name.removesuffix(".py")
     loader = SourceFileLoader(name, str(SCRIPTS / file_name))
     spec = importlib.util.spec_from_loader(name, loader)
