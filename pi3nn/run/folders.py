@@ -4,12 +4,14 @@
     results/uci/boston/pi3nn-paper_hidden=100_seeds=3  what was typed beyond that, in any order
     results/fit/homes-price/pi3nn-paper                one's own table: the file and its target
 
-The names are made of what was typed alone, so the same command always finds its folder again.
+The names are made of what was typed alone, so the same command always finds its folder again. What
+a name can't hold, such as a slash, becomes a dash, and a digest of the whole keeps it apart.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,69 +20,86 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 LONGEST = 80
-"""Characters of a name; what is longer ends in a digest of the whole."""
+"""Characters of a name; what is longer is cut, and has a digest, too."""
 
 _IN_THE_PATH = ("experiment", "dataset", "protocol", "dataset.name")
 _OF_TABLES = ("dataset.path", "dataset.target")
 # They decide where and how fast a run is computed, not what comes out.
-_WITHOUT_EFFECT = (
-    "store", "device", "engine", "workers", "memory", "save_model", "plan", "explain", "force"
-)  # fmt: skip
+_WITHOUT_EFFECT = ("store", "device", "engine", "workers", "memory", "save_model", "plan", "force",
+                   "explain")  # fmt: skip
 
 
 def register() -> None:
-    """Make the names known to the configuration: ``${data_folder:}`` and ``${changes:}``."""
-    OmegaConf.register_new_resolver("data_folder", _data_folder, replace=True)
-    OmegaConf.register_new_resolver("changes", _changes, replace=True)
+    """Make the names known to the configuration, as ``${choice:…}``, ``${data_folder:}``,
+    ``${changes:…}``."""
+    for name, resolver in (
+        ("choice", lambda group, *, _root_: str(_root_.hydra.runtime.choices[group])),
+        ("data_folder", _data_folder),
+        ("changes", _changes),
+    ):
+        OmegaConf.register_new_resolver(name, resolver, replace=True)
 
 
-def changes(overrides: Sequence[str], *in_the_path: str) -> str:
+def changes(
+    overrides: Sequence[str], in_the_path: Sequence[str] = (), config_dirs: Sequence[str] = ()
+) -> str:
     """What of `overrides` the rest of a folder's name does not say, as its ending; often empty.
 
-    `in_the_path` are keys that the rest says, beside those that it always does.
+    `in_the_path` are keys that the rest says, beside those that it always does; `config_dirs` are
+    folders of YAMLs of one's own, where names may mean something else.
     """
-    words = []
+    pairs = [("config-dir", folder) for folder in config_dirs]
     for override in overrides:
         key, _, value = override.lstrip("+").partition("=")
-        is_swept = "," in value and not value.startswith(("[", "{", "'", '"'))
         if key in _WITHOUT_EFFECT or key.startswith(("hydra.", "hydra/")):
             continue
-        if is_swept or key not in (*_IN_THE_PATH, *in_the_path):
-            words.append(f"_{key.removeprefix('method.')}={_readable(value)}")
-    return _shortened("".join(sorted(words)))
+        # Of several choices, or a mapping in the place of one, the path does not know.
+        is_choice = "." in key or not re.search(r"[,{(]", value)
+        if not (is_choice and key in (*_IN_THE_PATH, *in_the_path)):
+            value = re.sub(r"\s+", "", value) if value.startswith("[") else value
+            pairs.append((key.removeprefix("method."), value))
+    return _name([f"_{key}={value}" for key, value in sorted(pairs)], "")
 
 
-def data_folder(name: str, path: str | None, target: str | None) -> str:
+def data_folder(name: str, path: str | None = None, target: str | None = None) -> str:
     """The folder of a data set; of one's own table, its `path` and `target` are part of it."""
     if path is None or target is None:
+        return _name([name])
+    file = Path(os.path.normpath(path))
+    parents = () if str(file.parent) == "." else (str(file.parent),)
+    return _name([*parents, name, *((file.name,) if file.name != f"{name}.csv" else ()), target])
+
+
+def _name(words: Sequence[str], between: str = "-") -> str:
+    """The words as a name of a folder: with a digest, where that would be one of other words, too."""
+    kept = [_list_of_numbers(word) for word in words]
+    name = between.join(re.sub(r"[^\w.+=-]+", "-", word) for word in kept)
+    plain = r"[\w.+=]*" if between else r"[\w.+=-]*"  # what stands between words is in none of them
+    if len(name) <= LONGEST and all(re.fullmatch(plain, word) for word in kept):
         return name
-    parents = Path(path).parent.parts
-    if Path(path).is_absolute() or ".." in parents:
-        digest = hashlib.sha256(str(Path(path)).encode()).hexdigest()[:6]
-        return _shortened(f"{name}-{_readable(target)}-{digest}")
-    return _shortened("-".join(map(_readable, [*parents, name, target])))
+    digest = hashlib.sha256("\0".join(words).encode()).hexdigest()[:8]
+    return f"{name[: LONGEST - 9].rstrip('-')}-{digest}"
 
 
-def _readable(value: str) -> str:
-    return re.sub(r"[^\w.+-]+", "-", value).strip("-")
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= LONGEST:
-        return text
-    return f"{text[: LONGEST - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+def _list_of_numbers(word: str) -> str:
+    """``levels=[0.5,0.9]`` as ``levels=0.5-0.9``: the one kind of list that is common."""
+    return re.sub(r"=\[([\w.]+(?:,[\w.]+)*)\]$", lambda m: f"={m[1].replace(',', '-')}", word)
 
 
 def _data_folder(*, _root_: DictConfig) -> str:
-    dataset: Any = _root_.dataset
-    if not _is_table(dataset) or any(OmegaConf.is_missing(dataset, k) for k in ("path", "target")):
-        return data_folder(dataset.name, None, None)
+    dataset, choice = _root_.dataset, str(_root_.hydra.runtime.choices.dataset)
+    if not _is_table(dataset):
+        return data_folder(dataset.name if choice == dataset.name else f"{choice}-{dataset.name}")
+    if any(OmegaConf.is_missing(dataset, key) for key in ("path", "target")):
+        return data_folder(dataset.name)
     return data_folder(dataset.name, dataset.path, dataset.target)
 
 
 def _changes(*in_the_path: str, _root_: DictConfig) -> str:
     of_tables = _OF_TABLES if _is_table(_root_.dataset) else ()
-    return changes(_root_.hydra.overrides.task, *in_the_path, *of_tables)
+    sources = _root_.hydra.runtime.config_sources
+    config_dirs = [os.path.relpath(s.path) for s in sources if s.provider == "command-line"]
+    return changes(_root_.hydra.overrides.task, [*in_the_path, *of_tables], config_dirs)
 
 
 def _is_table(dataset: Any) -> bool:

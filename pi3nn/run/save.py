@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -69,6 +70,8 @@ def save(members: Sequence[Member], store: Store, levels: Sequence[float], folde
 def configuration(members: Sequence[Member]) -> str:
     """A digest of what a model is trained by; levels and the rows themselves are not part of it."""
     config = {key: value for key, value in members[0].config.items() if key != "gamma"}
+    if path := config["dataset"].get("path"):  # ./my.csv is my.csv
+        config["dataset"] = config["dataset"] | {"path": os.path.normpath(path)}
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:20]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -12,40 +13,58 @@ from tests.support.runs import in_folder
 
 
 def test_what_was_typed_beyond_the_choices_is_in_the_name_in_any_order() -> None:
-    typed = ["dataset=boston", "seeds=[3]", "method.hidden=100", "levels=[0.5,0.9]"]
-    names = {changes(order, "method") for order in itertools.permutations(typed)}
+    typed = ["dataset=boston", "seeds=[3]", "method.hidden=100", "levels=[0.5, 0.9]"]
+    names = {changes(order, ["method"]) for order in itertools.permutations(typed)}
     assert names == {"_hidden=100_levels=0.5-0.9_seeds=3"}
 
 
 def test_an_experiment_as_it_is_and_how_it_is_computed_leave_no_trace() -> None:
     typed = ["experiment=uci", "dataset=boston", "method=qd", "protocol=released", "workers=1"]
-    assert changes([*typed, "store=elsewhere", "force=true", "hydra.verbose=true"], "method") == ""
+    more = ["store=elsewhere", "force=true", "hydra.verbose=true"]
+    assert changes([*typed, *more], ["method"]) == ""
     assert changes(typed) == "_method=qd"
 
 
-def test_swept_choices_are_not_in_the_rest_of_the_path() -> None:
-    assert changes(["protocol=paper,released"]) == "_protocol=paper-released"
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["protocol=paper,released", "protocol=paper"],
+        ["dataset.shift=-2", "dataset.shift=2"],
+        ["method={hidden: 3}", "method=qd", "method={hidden: 4}"],
+        ["levels=[0.5,0.9]", "levels=[0.5]", "levels=[0.50,0.9]"],
+        ["method.name=a b", "method.name=a-b", "method.name=a/b", "method.name=a_b"],
+        [f"sweep={{method.hidden: {list(range(n, 60))}}}" for n in (1, 2)],
+        [f"dataset.missing={'m' * n}" for n in (200, 201)],
+    ],
+)
+def test_what_differs_has_names_that_differ_and_are_short(typed: list[str]) -> None:
+    names = {changes([override], ["method"]) for override in typed}
+    assert len(names) == len(typed)
+    assert max(map(len, names)) <= LONGEST
+    assert all(re.fullmatch(r"[\w.+=-]*", name) for name in names)
 
 
-def test_long_names_are_cut_and_still_differ() -> None:
-    first, second = (changes([f"sweep={{method.hidden: {list(range(n, 60))}}}"]) for n in (1, 2))
-    assert len(first) == len(second) == LONGEST
-    assert first != second
+def test_folders_of_ones_own_yamls_are_in_the_name() -> None:
+    names = {changes([], ["method"], [folder]) for folder in ("own", "own2", "a/own", "a-own")}
+    assert "_config-dir=own" in names
+    assert len(names) == 4
 
 
 @pytest.mark.parametrize(
     ("path", "folder"),
-    [("my.csv", "my-price"), ("data/2024/my.csv", "data-2024-my-price"), ("./my.csv", "my-price")],
+    [("my.csv", "my-price"), ("./my.csv", "my-price"), ("my.parquet", "my-my.parquet-price")],
 )
 def test_a_table_is_named_by_its_file_and_target(path: str, folder: str) -> None:
     assert data_folder("my", path, "price") == folder
 
 
-def test_tables_of_one_name_in_two_places_have_two_folders() -> None:
-    names = {data_folder("my", f"/{place}/my.csv", "price") for place in ("a", "b")}
-    names.add(data_folder("my", "../my.csv", "price"))
-    assert len(names) == 3
-    assert all(name.startswith("my-price-") for name in names)
+def test_tables_and_targets_that_differ_have_folders_that_differ() -> None:
+    paths = ["my.csv", "my.tsv", "../my.csv", "a/my.csv", "b/my.csv", "/a/my.csv", "my.2020.csv"]
+    targets = ["price", "a b", "a-b", "a/b"]
+    names = [data_folder("my", path, target) for path in paths for target in targets]
+    names += [data_folder("a", "a.csv", "my-price")]  # and not a/my.csv with the target price
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[\w.+=-]+", name) for name in names)
 
 
 def test_runs_with_other_settings_leave_each_others_tables_alone(
