@@ -27,7 +27,7 @@ DECISIVE = (
 )
 
 # Settings that came later: key -> the value at which it is left out.
-ADDED: dict[str, Any] = {"encoder": None, "dataset.limit": None}
+ADDED: dict[str, Any] = {"encoder": None, "dataset.limit": None, "dataset.spin_up": False}
 
 # Settings that are gone: kind of method -> key -> the value that it always had.
 REMOVED: dict[str, dict[str, Any]] = {

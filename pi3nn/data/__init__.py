@@ -54,11 +54,7 @@ def settings(name: str, /, **overrides: Any) -> Any:
         raise UserError(
             f"there is no data set '{name}'{nearest(name, names())}: one of {', '.join(names())}"
         )
-    config = OmegaConf.load(paths.configs() / "dataset" / f"{name}.yaml")
-    assert isinstance(config, DictConfig)
-    entries = [str(entry).partition("@")[0] for entry in config.pop("defaults")]
-    base = next(entry for entry in entries if entry.startswith("/schema/dataset/"))
-    schema = OmegaConf.structured(source(base.removeprefix("/schema/dataset/")).Settings)
+    schema, config = _start(name)
     try:
         return OmegaConf.to_object(OmegaConf.merge(schema, config, overrides))
     except ConfigKeyError as error:
@@ -69,6 +65,17 @@ def settings(name: str, /, **overrides: Any) -> Any:
     except OmegaConfBaseException as error:
         reason = first_line(error)
         raise UserError(f"the data set '{name}' can't take {error.full_key}: {reason}") from error
+
+
+def _start(name: str) -> tuple[Any, DictConfig]:
+    """The schema of a data set's source, and what its YAML says over that which it starts from."""
+    config = OmegaConf.load(paths.configs() / "dataset" / f"{name}.yaml")
+    assert isinstance(config, DictConfig)
+    parent = str(config.pop("defaults")[0]).partition("@")[0]
+    if parent.startswith("/schema/dataset/"):
+        return OmegaConf.structured(source(parent.rpartition("/")[2]).Settings), config
+    schema, values = _start(parent)
+    return schema, OmegaConf.merge(values, config)  # type: ignore[return-value]
 
 
 def load(config: Mapping[str, Any]) -> Dataset:

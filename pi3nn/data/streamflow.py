@@ -1,8 +1,9 @@
 """Streamflow: a river's flow from the weather of the days before, trained dry and tested wet.
 
-Two basins. ``east_river`` is the paper's (appendix, streamflow example): water years 2015 to 2017,
-downloaded. ``camels`` is a basin of the CAMELS collection with 34 years of record, bundled. A
-water year runs from October to September and has the number of the year it ends in.
+Four basins. ``east_river`` is the paper's (appendix, streamflow example), water years 2015 to 2017,
+and ``rock`` and ``quigley`` are two creeks of the same watershed; their files have no dates, and are
+downloaded. ``camels`` is a basin of the CAMELS collection with 34 years of record, bundled. A water
+year runs from October to September and has the number of the year it ends in.
 """
 
 from __future__ import annotations
@@ -22,16 +23,23 @@ from pi3nn.data.base import Array, Dataset, Facts, Rows, Split, check_choice
 from pi3nn.data.own import reading
 from pi3nn.errors import UserError
 
-EAST_RIVER = "streamflow/ph.dat"
 CAMELS = "camels/01620500.csv.gz"
-BASINS = ("east_river", "camels")
+# Downloaded basins: the file, its first and its last day. Those of the creeks follow from their
+# temperatures, which are those of the river on the same days (discrepancies 9.6).
+DOWNLOADED = {
+    "east_river": ("streamflow/ph.dat", "2014-10-01", "2017-09-30"),
+    "rock": ("streamflow/Rock.dat", "2014-08-31", "2017-10-04"),
+    "quigley": ("streamflow/Qui.dat", "2014-09-01", "2016-10-13"),
+}
+BASINS = (*DOWNLOADED, "camels")
+SPIN_UP_DAYS = 365
 INPUTS = ("precipitation", "tmax", "tmin")
 TARGET = "observed_flow"
 
 
 @dataclass
 class Settings:
-    """Keys of ``configs/dataset/{streamflow,camels}.yaml``, which say what each means."""
+    """Keys of ``configs/dataset/{streamflow,rock,quigley,camels}.yaml``, which say what each means."""
 
     source: str = "streamflow"
     name: str = MISSING
@@ -41,6 +49,7 @@ class Settings:
     lead: int = MISSING
     train_years: list[int] = MISSING
     test_year: int = MISSING
+    spin_up: bool = False
 
 
 class StreamflowDataset(Dataset):
@@ -84,14 +93,21 @@ class StreamflowDataset(Dataset):
         flow: Array = self._daily[TARGET].to_numpy(np.float64)
         days = np.flatnonzero(np.isin(_water_years(self._daily.index), years) & np.isfinite(flow))
         oldest = days - lead - window + 1
+        if self._settings.spin_up:
+            weather = np.concatenate([weather[:SPIN_UP_DAYS], weather])
+            oldest += SPIN_UP_DAYS
         days, oldest = days[oldest >= 0], oldest[oldest >= 0]
         x = weather[oldest[:, None] + np.arange(window)].reshape(len(days), window * len(INPUTS))
         return Rows(x, flow[days], self._daily.index.to_numpy("datetime64[D]")[days])
 
 
 def downloads(settings: Settings) -> list[str]:
-    """Names of the files to fetch: the East River series, unless the user has a copy."""
-    return [EAST_RIVER] if settings.basin == "east_river" and settings.path is None else []
+    """Names of the files to fetch: the basin's series, unless it is bundled or the user has a copy."""
+    return [DOWNLOADED[settings.basin][0]] if _is_fetched(settings) else []
+
+
+def _is_fetched(settings: Settings) -> bool:
+    return settings.basin in DOWNLOADED and settings.path is None
 
 
 def load(settings: Settings) -> Dataset:
@@ -106,12 +122,13 @@ def load(settings: Settings) -> Dataset:
         raise UserError("dataset.train_years is empty: give at least one water year")
     if settings.test_year in settings.train_years:
         raise UserError(f"dataset.test_year={settings.test_year} is one of dataset.train_years")
-    return _camels(settings) if settings.basin == "camels" else _east_river(settings)
+    return _camels(settings) if settings.basin == "camels" else _downloaded(settings)
 
 
-def _east_river(settings: Settings) -> Dataset:
-    path = download.fetch(EAST_RIVER) if settings.path is None else Path(settings.path).expanduser()
-    dates = pd.date_range("2014-10-01", "2017-09-30", name="date")
+def _downloaded(settings: Settings) -> Dataset:
+    file, first, last = DOWNLOADED[settings.basin]
+    path = download.fetch(file) if settings.path is None else Path(settings.path).expanduser()
+    dates = pd.date_range(first, last, name="date")
     try:
         # Warned of is an empty file, which is refused below.
         with reading.readable(path), warnings.catch_warnings(action="ignore"):
@@ -120,15 +137,16 @@ def _east_river(settings: Settings) -> Dataset:
         raise UserError(f"{path} is not a table of numbers: {str(error).split(';')[0]}") from error
     if values.shape != (len(dates), 5):
         raise UserError(
-            f"{path} has {values.shape[0]} rows and {values.shape[1]} columns: the East River "
-            f"series has {len(dates)} days and 5 columns"
+            f"{path} has {values.shape[0]} rows and {values.shape[1]} columns: the series of "
+            f"dataset.basin={settings.basin} has {len(dates)} days and 5 columns"
         )
     if not np.isfinite(values).all():
         line = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0]) + 1
         raise UserError(f"{path}, line {line}: a value is missing or infinite")
-    licence = {"licence": download.registry()[EAST_RIVER].licence}
-    entry = bundled.entries("streamflow")["streamflow"] | licence
-    facts = Facts.from_entry("streamflow", entry, {path.name: download.sha256(path)})
+    name = "streamflow" if settings.basin == "east_river" else settings.basin
+    licence = {"licence": download.registry()[file].licence}
+    entry = bundled.entries("streamflow")[name] | licence
+    facts = Facts.from_entry(name, entry, {path.name: download.sha256(path)})
     columns = [*INPUTS, "simulated_flow", TARGET]
     return StreamflowDataset(settings, facts, pd.DataFrame(values, dates, columns))
 

@@ -58,7 +58,7 @@ def test_the_simulation_is_never_an_input(series):
 
 
 def test_the_east_river_is_what_the_protocol_sheet_found(mirror, monkeypatch):
-    monkeypatch.setenv(download.MIRROR, str(mirror(streamflow.EAST_RIVER).parent.parent))
+    monkeypatch.setenv(download.MIRROR, str(mirror("streamflow/ph.dat").parent.parent))
     daily = data.open_dataset("streamflow").table()
     assert (str(daily.index[0].date()), str(daily.index[-1].date())) == ("2014-10-01", "2017-09-30")
     year = daily.index.year + (daily.index.month >= 10)
@@ -146,3 +146,40 @@ def test_a_bad_series_gives_one_sentence(series, what):
 def test_an_impossible_setting_gives_one_sentence(name, overrides, sentence):
     with pytest.raises(UserError, match=sentence):
         data.open_dataset(name, **overrides)
+
+
+@pytest.mark.parametrize(("basin", "file"), [("rock", "Rock.dat"), ("quigley", "Qui.dat")])
+def test_the_dates_of_the_creeks_are_those_of_the_river_on_equally_warm_days(mirror, basin, file):
+    river = pd.DataFrame(np.loadtxt(mirror("streamflow/ph.dat"))[:, 1])
+    river.index = pd.date_range("2014-10-01", periods=len(river))
+    creek = np.loadtxt(mirror(f"streamflow/{file}"))[:, 1]
+    fits = {}
+    for first in pd.date_range("2014-06-01", "2015-02-01"):
+        days = pd.date_range(first, periods=len(creek))
+        both = days.intersection(river.index)
+        fits[first] = np.corrcoef(creek[days.isin(both)], river.loc[both, 0])[0, 1]
+    best = max(fits, key=fits.get)
+    _, first, last = streamflow.DOWNLOADED[basin]
+    assert (best, len(creek)) == (pd.Timestamp(first), len(pd.date_range(first, last)))
+    assert fits[best] > 0.995
+    assert max(fit for day, fit in fits.items() if day != best) < 0.94
+
+
+def test_the_creeks_have_their_water_years(mirror, monkeypatch):
+    monkeypatch.setenv("PI3NN_DATA_MIRROR", str(mirror("streamflow/ph.dat").parent.parent))
+    rock = data.open_dataset("rock", window=31).split(1).sets
+    assert (len(rock["train"].y), len(rock["test"].y)) == (731, 365)
+    assert round(rock["test"].y.max()) == 88
+    quigley = data.open_dataset("quigley").split(1).sets
+    assert str(quigley["test"].index[-1]) == "2016-09-30"
+    with pytest.raises(UserError, match="no water year 2018"):
+        data.open_dataset("quigley", test_year=2018)
+
+
+def test_a_spin_up_gives_the_first_days_the_weather_of_the_first_year(series):
+    train = data.open_dataset("streamflow", path=str(series), spin_up=True).split(1).train
+    np.testing.assert_array_equal(train.y, np.arange(731))
+    first = train.x[0].reshape(45, 3)
+    np.testing.assert_allclose(first, np.arange(320, 365)[:, None] + [0.1, 0.2, 0.3])
+    without = data.open_dataset("streamflow", path=str(series)).split(1).train
+    np.testing.assert_array_equal(train.x[45:], without.x)
