@@ -72,7 +72,7 @@ def data_folder(name: str, path: str | None = None, target: str | None = None) -
 
 def _name(words: Sequence[str], between: str = "-") -> str:
     """The words as a name of a folder: with a digest, where that would be one of other words, too."""
-    kept = [_list_of_numbers(word) for word in words]
+    kept = [_without_commas(word) for word in words]
     name = between.join(re.sub(r"[^\w.+=-]+", "-", word) for word in kept)
     plain = r"[\w.+=]*" if between else r"[\w.+=-]*"  # what stands between words is in none of them
     if len(name) <= LONGEST and all(re.fullmatch(plain, word) for word in kept):
@@ -81,9 +81,12 @@ def _name(words: Sequence[str], between: str = "-") -> str:
     return f"{name[: LONGEST - 9].rstrip('-')}-{digest}"
 
 
-def _list_of_numbers(word: str) -> str:
-    """``levels=[0.5,0.9]`` as ``levels=0.5-0.9``: the one kind of list that is common."""
-    return re.sub(r"=\[([\w.]+(?:,[\w.]+)*)\]$", lambda m: f"={m[1].replace(',', '-')}", word)
+def _without_commas(word: str) -> str:
+    """``levels=[0.5,0.9]`` as ``levels=0.5-0.9``, and the sweep ``method=qd,sqr`` as ``method=qd+sqr``."""
+    for simple, between in ((r"=\[([\w.]+(?:,[\w.]+)*)\]$", "-"), (r"=([\w.]+(?:,[\w.]+)+)$", "+")):
+        if found := re.search(simple, word):
+            return f"{word[: found.start()]}={found[1].replace(',', between)}"
+    return word
 
 
 def _data_folder(*, _root_: DictConfig) -> str:

@@ -23,6 +23,7 @@ def test_an_experiment_as_it_is_and_how_it_is_computed_leave_no_trace() -> None:
     more = ["store=elsewhere", "force=true", "hydra.verbose=true"]
     assert changes([*typed, *more], ["method"]) == ""
     assert changes(typed) == "_method=qd"
+    assert changes(["method=qd,sqr"]) == "_method=qd+sqr"
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_an_experiment_as_it_is_and_how_it_is_computed_leave_no_trace() -> None:
         ["protocol=paper,released", "protocol=paper"],
         ["dataset.shift=-2", "dataset.shift=2"],
         ["method={hidden: 3}", "method=qd", "method={hidden: 4}"],
-        ["levels=[0.5,0.9]", "levels=[0.5]", "levels=[0.50,0.9]"],
+        ["levels=[0.5,0.9]", "levels=[0.5]", "levels=[0.50,0.9]", "levels=0.5,0.9"],
         ["method.name=a b", "method.name=a-b", "method.name=a/b", "method.name=a_b"],
         [f"sweep={{method.hidden: {list(range(n, 60))}}}" for n in (1, 2)],
         [f"dataset.missing={'m' * n}" for n in (200, 201)],
