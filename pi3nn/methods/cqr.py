@@ -6,8 +6,8 @@ moves both bounds outwards (or inwards) by one number, so that coverage is guara
 
 with k = ceil((n + 1) gamma) and n the rows of the other part.
 
-The second step is that of ``calibrate=conformal`` (`pi3nn.conformal`), which this method demands;
-without it, it is plain quantile regression. Another level is another training.
+The second step is that of ``calibrate=conformal`` (`pi3nn.intervals.conformal`), which this
+method demands; without it, it is plain quantile regression. Another level is another training.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ run only show what it answers.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,7 +49,10 @@ def nothing(entry: Entry, changed: Sequence[str]) -> Comparison:
 
 
 def no_verdicts(changed: Mapping[str, Sequence[str]]) -> list[str]:
-    """Why some runs have none: sentences, from the changed keys of every run by its name."""
+    """Why some runs have none: sentences, from the changed keys of every run by its name.
+
+    Only runs of which something is printed belong here; of the others there is nothing to judge.
+    """
     runs: dict[tuple[str, ...], list[str]] = {}
     for name, keys in changed.items():
         if keys:
@@ -56,10 +60,16 @@ def no_verdicts(changed: Mapping[str, Sequence[str]]) -> list[str]:
     sentences = []
     for keys, names in runs.items():
         of = "" if len(names) == len(changed) else f" for {', '.join(names)}"
-        verb = "differs" if len(keys) == 1 else "differ"
+        verb = "differs" if len(keys) == 1 and not _is_plural(keys[0]) else "differ"
         which = ", ".join(keys)
         sentences.append(f"No verdicts{of}: {which} {verb} from the experiment's own settings.")
     return sentences
+
+
+def _is_plural(key: str) -> bool:
+    """Whether the last word of a key is a plural, as ``seeds`` or ``method.decay_steps``."""
+    word = re.split(r"[._]", key)[-1]
+    return word.endswith("s") and word not in ("bias", "eps")
 
 
 def shared(explanations: Iterable[tuple[str, str]]) -> list[str]:

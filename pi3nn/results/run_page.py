@@ -60,9 +60,14 @@ def _read(folder: Path) -> dict[str, Any]:
         content: dict[str, Any] = json.loads((folder / _NOTE).read_text(encoding="utf-8"))
         return content
     except (OSError, ValueError) as error:
-        raise UserError(
-            f"{folder} is not the folder of a run: give the one that pi3nn-run names at its end"
-        ) from error
+        jobs = sorted(path.parent for path in folder.glob(f"*/{_NOTE}"))
+        if jobs:
+            hint = (
+                f"a sweep has one numbered folder for each job: give one of them, such as {jobs[0]}"
+            )
+        else:
+            hint = "give the one that pi3nn-run names at its end"
+        raise UserError(f"{folder} is not the folder of a run: {hint}") from error
 
 
 def _records(store: Store, keys: Sequence[str], folder: Path) -> pd.DataFrame:

@@ -89,7 +89,8 @@ def _lines(judged: pd.DataFrame, run: RunSummary, compare: Compare) -> Iterator[
     seconds = judged.drop_duplicates("key")["seconds"].sum()
     yield f"# {first.dataset}, {first.method}, protocol {first.protocol}"
     yield ""
-    yield f"{len(run.keys)} members, {run.trained} trained now; {seconds:.1f} s of training in all."
+    members = tables.counted(len(run.keys), "member")
+    yield f"{members}, {run.trained} trained now; {seconds:.1f} s of training in all."
     for entry in Entry.by_level(judged, run.unit):
         yield from ["", f"## {entry.gamma:.4g} intervals on {first.set} rows", ""]
         shown = tables.shown(tables.scenarios(entry.records), tables.SCENARIO_METRICS)
@@ -103,7 +104,7 @@ def _statistics(entry: Entry, run: RunSummary, compare: Compare) -> Iterator[str
         yield "Every member failed; the records say why."
         return
     printed = compare(entry, run.changed)
-    over = f"over {len(entry.units)} {run.unit}s"
+    over = f"over {tables.counted(len(entry.units), run.unit)}"
     shown = pd.DataFrame({over: list(NAMES.values())})
     shown["ours"] = [f"{entry.stats[name]:.3f}" for name in NAMES]
     cells = {name: printed.cells.get(name, Printed("")) for name in NAMES}
@@ -117,5 +118,5 @@ def _statistics(entry: Entry, run: RunSummary, compare: Compare) -> Iterator[str
         yield from ["", *comparison.listed(explanations)]
     if "verdict" in shown:
         yield from ["", printed.rule]
-    elif printed.changed:
+    elif printed.cells:
         yield from ["", *comparison.no_verdicts({"": printed.changed})]

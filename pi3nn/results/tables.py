@@ -39,6 +39,11 @@ def shown(table: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:
     return table if table["failed"].any() else table.drop(columns="failed")
 
 
+def counted(number: int, noun: str) -> str:
+    """A number and its noun, which is given in the singular: "1 member", "2 members"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def each(table: pd.DataFrame) -> Iterator[Any]:
     """The rows of a table, by attribute."""
     yield from table.itertuples()
@@ -62,16 +67,19 @@ def scenarios(records: pd.DataFrame) -> pd.DataFrame:
 def statistics(units: pd.DataFrame, gamma: float) -> dict[str, float]:
     """Mean, std, best (nearest to `gamma`) and worst (farthest) PICP, and the width at the best.
 
+    Of several that are equally far the worst is the first that is not the best, if there is one.
     The width at the best is the mean NMPIW of all rows whose PICP is exactly the best one.
     """
     picp = units["picp"].dropna()
     distance = (picp - gamma).abs().round(12)
     best = picp.iloc[int(distance.argmin())]
+    farthest = picp[distance == distance.max()]
+    others = farthest[farthest != best]
     return {
         "mean": float(picp.mean()),
         "std": float(picp.std(ddof=1)) if len(picp) > 1 else 0.0,
         "best": float(best),
-        "worst": float(picp.iloc[int(distance.argmax())]),
+        "worst": float((others if len(others) else farthest).iloc[0]),
         "width": float(units.loc[units["picp"] == best, "nmpiw"].mean()),
     }
 

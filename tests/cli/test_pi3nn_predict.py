@@ -142,6 +142,26 @@ def test_a_table_unlike_the_training_table_is_one_sentence_and_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
 
 
+def test_a_table_without_rows_never_aborts_the_command(model: Path, tmp_path: Path) -> None:
+    """Ten at once: on busy cores the threads of a library end at odd moments."""
+    homes(20).head(0).to_csv(tmp_path / "zero.csv", index=False)
+    keys = [f"model={model}", f"data={tmp_path / 'zero.csv'}"]
+    command = [sys.executable, "-c", "from pi3nn.cli.pi3nn_predict import main; main()", *keys]
+    started = [
+        subprocess.Popen(
+            [*command, f"output={tmp_path / f'{number}.csv'}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for number in range(10)
+    ]
+    said = f"pi3nn-predict: {tmp_path / 'zero.csv'} has no rows below its header\n"
+    for process in started:
+        assert process.communicate()[0] == said
+        assert process.returncode == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

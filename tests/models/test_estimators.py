@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pickle
+import pkgutil
+import re
 import subprocess
 import sys
 import unittest
@@ -105,8 +108,22 @@ def test_every_method_has_an_estimator_that_fits_pickles_and_is_cloned(name: str
 def test_estimators_are_those_of_the_methods() -> None:
     assert {getattr(pi3nn, name).kind for name in pi3nn.__all__} == set(methods.kinds())
     assert PI3NNRegressor.__module__ == "pi3nn.models.estimators"
-    with pytest.raises(AttributeError, match="NothingRegressor"):
+    message = "^module 'pi3nn' has no attribute 'NothingRegressor'$"
+    with pytest.raises(AttributeError, match=message):
         _ = pi3nn.NothingRegressor
+
+
+def test_the_package_shows_nothing_that_is_not_its_own() -> None:
+    shown = {name for name in dir(pi3nn) if not name.startswith("_")}
+    folders = {module.name for module in pkgutil.iter_modules(pi3nn.__path__)}
+    assert set(pi3nn.__all__) <= shown <= {*pi3nn.__all__, *folders}
+
+
+@pytest.mark.parametrize("name", pi3nn.__all__)
+def test_modules_that_an_estimators_help_names_are_there(name: str) -> None:
+    about = getattr(pi3nn, name).__doc__
+    for module in re.findall(r"`(pi3nn\.[\w.]+)`", about):
+        assert importlib.util.find_spec(module), module
 
 
 @each

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pi3nn.results import comparison
 
 
@@ -13,10 +15,25 @@ def test_runs_with_the_same_changes_share_a_sentence() -> None:
         "a": [],
     }
     assert comparison.no_verdicts(changed) == [
-        "No verdicts for QD, DER: method.epochs differs from the experiment's own settings.",
+        "No verdicts for QD, DER: method.epochs differ from the experiment's own settings.",
         "No verdicts for SQR: seeds, splits differ from the experiment's own settings.",
     ]
     assert comparison.no_verdicts({"a": []}) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "verb"),
+    [
+        ("splits", "differ"),
+        ("method.decay_steps", "differ"),
+        ("method.hidden", "differs"),
+        ("method.output_bias", "differs"),
+        ("method.eps", "differs"),
+    ],
+)
+def test_a_key_that_is_a_plural_has_the_verb_of_one(key: str, verb: str) -> None:
+    (sentence,) = comparison.no_verdicts({"": [key]})
+    assert sentence == f"No verdicts: {key} {verb} from the experiment's own settings."
 
 
 def test_cells_with_the_same_explanation_share_a_sentence() -> None:

@@ -90,6 +90,18 @@ def test_a_folder_that_is_no_run_is_one_sentence(
     assert "is not the folder of a run" in capsys.readouterr().err
 
 
+def test_of_a_sweep_the_folder_of_a_job_is_asked_for(ran: Path, tmp_path: Path) -> None:
+    for number in "01":
+        (tmp_path / number).mkdir()
+        (tmp_path / number / "run.json").write_text((ran / "run.json").read_text())
+    with pytest.raises(UserError) as caught:
+        run_page.page(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path} is not the folder of a run: a sweep has one numbered folder for each job: "
+        f"give one of them, such as {tmp_path / '0'}"
+    )
+
+
 def test_members_that_are_gone_are_said_to_be(ran: Path, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text((ran / "run.json").read_text())
     with pytest.raises(UserError, match=r"1 of 1 members .* are no longer in"):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pi3nn.results import summary
-from pi3nn.results.comparison import nothing
+from pi3nn.results.comparison import Comparison, nothing
 from pi3nn.results.summary import RunSummary
+from pi3nn.results.tables import Entry
 from tests.support.paper_records import runs
 from tests.support.stored_records import WHY, Records, printed
 
@@ -23,7 +26,11 @@ def written(folder: Path, compare: Any, *changed: str) -> str:
 
 
 def test_a_run_of_which_nothing_is_printed_shows_ours_alone(tmp_path: Path) -> None:
-    text = written(tmp_path, nothing, "method.steps")
+    def of_the_book(entry: Entry, changed: Sequence[str]) -> Comparison:
+        return replace(printed(entry, changed), cells={})
+
+    text = written(tmp_path, of_the_book, "method.steps")
+    assert text == written(tmp_path, nothing, "method.steps")
     assert "| over 4 runs              | ours  |\n" in text
     assert "verdict" not in text.lower()
 
@@ -43,7 +50,7 @@ def test_a_difference_is_followed_by_its_reason_within_100_columns(tmp_path: Pat
     [
         (
             ("method.steps",),
-            "No verdicts: method.steps differs from the experiment's own settings.",
+            "No verdicts: method.steps differ from the experiment's own settings.",
         ),
         (
             ("method.steps", "seeds"),
@@ -59,6 +66,16 @@ def test_a_run_with_other_settings_shows_the_print_and_no_verdict(
     assert text.endswith(f"\n{sentence}\n")
     assert "differs;" not in text
     assert "A rule." not in text
+
+
+def test_what_there_is_one_of_is_singular(tmp_path: Path) -> None:
+    table = runs("boston", "pi3nn", "paper")
+    store: Any = Records(table)
+    run = RunSummary([str(table["key"].iloc[0])], [0.95], "scenario", 1)
+    summary.write(store, run, tmp_path, True, nothing)
+    text = (tmp_path / "table.md").read_text()
+    assert "\n1 member, 1 trained now;" in text
+    assert "| over 1 scenario " in text
 
 
 def test_in_words_widths_are_in_units_of_the_target() -> None:

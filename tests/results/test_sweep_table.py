@@ -40,7 +40,7 @@ def test_each_job_of_a_sweep_has_verdicts_by_its_own_settings(
     assert "- dataset=boston mean: differs; because" in text
     assert "dataset=yacht mean" not in text
     assert (
-        "No verdicts for dataset=yacht: method.steps differs from the experiment's own settings.\n"
+        "No verdicts for dataset=yacht: method.steps differ from the experiment's own settings.\n"
         in text
     )
     assert (tmp_path / "figure.png").is_file()

@@ -42,6 +42,12 @@ def test_statistics_of_scenarios() -> None:
     assert round(stats["width"], 6) == 0.095
 
 
+def test_of_equally_far_ones_the_worst_is_another_than_the_best() -> None:
+    for picp, worst in (([0.9, 1.0, 1.0], 1.0), ([0.9, 0.9], 0.9)):
+        stats = tables.statistics(pd.DataFrame({"picp": picp, "nmpiw": 0.1}), 0.95)
+        assert (stats["best"], stats["worst"]) == (0.9, worst)
+
+
 def test_width_at_the_best_is_the_mean_over_all_runs_with_that_coverage() -> None:
     runs = records()
     stats = tables.statistics(runs, 0.96)
@@ -61,6 +67,14 @@ def test_what_is_shown_has_three_decimals_and_failures_only_if_there_are_any() -
     table = pd.DataFrame({"failed": [0, 0], "picp": [0.95, 1 / 3]})
     assert tables.shown(table, ["picp"]).to_dict("list") == {"picp": ["0.950", "0.333"]}
     assert list(tables.shown(table.assign(failed=1), ["picp"])) == ["failed", "picp"]
+
+
+def test_a_number_has_the_noun_that_goes_with_it() -> None:
+    assert [tables.counted(n, "member") for n in (0, 1, 2)] == [
+        "0 members",
+        "1 member",
+        "2 members",
+    ]
 
 
 def test_levels_are_entries_from_the_lowest_to_the_highest() -> None:

@@ -64,7 +64,8 @@ def _lines(runs: Runs, sections: Sequence[Section]) -> Iterator[str]:
     members = runs.table.drop_duplicates("key")
     yield f"# {runs.first.experiment}, {runs.first.dataset}, protocol {runs.first.protocol}"
     yield ""
-    yield f"{len(members)} members; {members['seconds'].sum():.1f} s of training in all."
+    number = tables.counted(len(members), "member")
+    yield f"{number}; {members['seconds'].sum():.1f} s of training in all."
     for failure in members[members["status"] != "ok"].itertuples():
         yield f"{failure.method}, seed {failure.seed} failed: {failure.reason}."
     for section in sections:

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -46,6 +47,42 @@ def test_a_large_file_comes_in_blocks_and_in_order(
     batches = list(reading.chunks(path, {"a": pa.int64()}))
     assert len(batches) > 10
     assert pa.Table.from_batches(batches)["a"].to_pylist() == list(range(5000))
+
+
+LONG = "a\n" + "".join(f"{i * 7919 % 100003}\n" for i in range(300_000))
+
+
+@pytest.mark.parametrize("pack", [gzip, bz2])
+def test_a_file_of_several_parts_is_read_whole(tmp_path: Path, pack: Any) -> None:
+    path = tmp_path / f"t.csv.{'gz' if pack is gzip else 'bz2'}"
+    path.write_bytes(pack.compress(b"a\n1\n") + pack.compress(b"2\n"))
+    assert reading.text_table(path, ["a"])["a"].to_pylist() == ["1", "2"]
+
+
+@pytest.mark.parametrize("pack", [gzip, bz2])
+def test_damage_far_behind_the_header_is_one_sentence(tmp_path: Path, pack: Any) -> None:
+    path, whole = tmp_path / "t.csv", pack.compress(LONG.encode())
+    path = path.with_suffix(".csv.gz" if pack is gzip else ".csv.bz2")
+    for content in (whole[: len(whole) * 3 // 4], whole[:-20] + bytes(20)):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=r"t\.csv\.\w+ is damaged or cut off: [^\n]+$"):
+            reading.text_table(path, ["a"])
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.csv.bz2", "t.zip"])
+def test_arrow_reads_ahead_in_files_that_are_its_own(tmp_path: Path, name: str) -> None:
+    """It lets go of a file of Python's a moment too late, when Python may have ended."""
+    text = TEXT.encode()
+    packed = {
+        ".gz": gzip.compress(text),
+        ".bz2": bz2.compress(text),
+        ".zip": zipped({"t.csv": TEXT}),
+    }
+    (tmp_path / name).write_bytes(packed.get(Path(name).suffix, text))
+    with reading._arrow_bytes(tmp_path / name) as file:
+        assert isinstance(file, pa.NativeFile)
+        assert not isinstance(file, pa.PythonFile)
+        assert file.read() == text
 
 
 def test_texts_are_trimmed_and_null_where_nothing_is_left() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pi3nn.paper.ood.averages import Runs
@@ -36,3 +38,13 @@ def test_verdicts_are_left_out_where_there_are_none() -> None:
     shown = REPORTS["flight"](Runs.of(table, lambda _: {})).sections[0].table
     assert list(shown["method"]) == ["mine"]
     assert not [name for name in shown if name.startswith("verdict")]
+
+
+@pytest.mark.parametrize("method", ["pi3nn", "mine"])
+def test_without_verdicts_what_they_mean_is_not_said(method: str) -> None:
+    table = ranks(method, "released", (0.9, 0.2, 0.3, 0.7, 0.9), (0.5,) * 5)
+    runs = replace(Runs.of(table, lambda _: {}), changed={method: ["method.steps"]})
+    rule, *why = REPORTS["flight"](runs).sections[0].notes
+    assert "Verdicts" not in rule
+    printed = ["No verdicts: method.steps differ from the experiment's own settings."]
+    assert why == (printed if method == "pi3nn" else [])
