@@ -88,6 +88,12 @@ def _sentence(error: Exception) -> str | None:
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, OSError) and error.errno in _ABOUT_FOLDERS:
-        where = f" {error.filename}" if error.filename else " the results"
-        return f"can't write{where}: {os.strerror(error.errno).lower()}; what is stored is kept"
+        return cant_write(error)
     return None
+
+
+def cant_write(error: OSError) -> str:
+    """What to say of a folder or a file that the system does not let us write."""
+    where = f" {error.filename}" if error.filename else " the results"
+    reason = os.strerror(error.errno or 0).lower()
+    return f"can't write{where}: {reason}; what is stored is kept"

@@ -9,43 +9,85 @@ from pathlib import Path
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from omegaconf import DictConfig
+from omegaconf import BooleanNode, DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import config, paths
-from pi3nn.errors import first_line, nearest
+from pi3nn.errors import UserError, first_line, nearest
+
+# Options of Hydra's that a word follows; behind the last two it may be left out.
+_WORD_FOLLOWS = (
+    "--cfg", "-c", "--package", "-p", "--config-path", "-cp", "--config-name", "-cn",
+    "--config-dir", "-cd", "--experimental-rerun", "--info", "-i"
+)  # fmt: skip
 
 
 def as_hydra_wants(arguments: Sequence[str]) -> list[str]:
     """Say it as Hydra wants to hear it.
 
-    ``seeds=3`` becomes a list, and so does each alternative of ``-m seeds=1,2``, since lists are
-    typed; ``sweep={...}`` may name keys that are not swept yet; a run that is only planned or
-    explained leaves no folder; a table of one's own is fitted, and named after its file.
+    Overrides come before options, wherever they were typed; ``seeds=3`` becomes a list, and so does
+    each alternative of ``-m seeds=1,2``, since lists are typed; ``sweep={...}`` may name keys that
+    are not swept yet; a run that is only planned or explained leaves no folder; a table of one's own
+    is fitted, and named after its file.
+
+    Raises
+    ------
+    UserError
+        If a key is taken away, or a YAML of the user's own that is chosen has a mistake.
     """
-    config.use_folders(arguments)
-    completed = [*map(_with_brackets, arguments), *_about_table(arguments)]
-    if any(argument.lower() in _TRAIN_NOTHING for argument in arguments):
+    config.use_folders(arguments, only=True)
+    typed, options = _apart(arguments)
+    if sentence := next(filter(None, map(_taken_away, typed)), None):
+        raise UserError(sentence)
+    config.check_chosen(typed)
+    about_table = _about_table(typed)
+    config.say_added({text.partition("=")[0]: why for text, why in about_table.items()})
+    completed = [*map(_with_brackets, typed), *about_table]
+    if any(map(_trains_nothing, typed)):
         completed += ["hydra.run.dir=.", "hydra.output_subdir=null"]
-    return completed
+    return completed + options
 
 
-# What OmegaConf takes for true.
-_TRAIN_NOTHING = [
-    f"{key}={true}" for key in ("plan", "explain") for true in ("true", "yes", "on", "1")
-]
+def _apart(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Overrides, and options with the words that belong to them."""
+    overrides: list[str] = []
+    options: list[str] = []
+    for before, word in pairwise(["", *arguments]):
+        belongs = before in _WORD_FOLLOWS and not (before in _WORD_FOLLOWS[-2:] and "=" in word)
+        (options if belongs or word.startswith("-") else overrides).append(word)
+    return overrides, options
 
 
-def _about_table(arguments: Sequence[str]) -> list[str]:
-    """``experiment=fit`` and, where the data set is no YAML of the user's own, the name of the file
-    without its endings, unless said otherwise."""
-    values = dict(argument.partition("=")[::2] for argument in arguments)
-    if config.schema_of("dataset", values.get("dataset", "")) != "table":
-        return []
-    added = [] if "experiment" in values else ["experiment=fit"]
-    name = re.sub(r"\W+", "_", Path(values.get("dataset.path", "")).name.split(".")[0])
-    if values["dataset"] == "table" and name and "dataset.name" not in values:
-        added.append(f"dataset.name='{name}'")
+def _trains_nothing(text: str) -> bool:
+    """``plan=true`` or ``explain=true``, in all the ways that OmegaConf takes for true."""
+    key, _, value = text.lstrip("+").partition("=")
+    try:
+        return key in ("plan", "explain") and bool(BooleanNode(value.strip("'\""))._value())
+    except OmegaConfBaseException:
+        return False
+
+
+def typed_folders(arguments: Sequence[str]) -> list[str]:
+    """Folders for the results that were typed, with those that they are in."""
+    folders: list[str] = []
+    for text in arguments:
+        key, _, value = text.partition("=")
+        if key in ("hydra.run.dir", "hydra.sweep.dir"):
+            folder = Path(value.strip("'\""))
+            folders += map(str, (folder, *folder.parents))
+    return folders
+
+
+def _about_table(overrides: Sequence[str]) -> dict[str, str]:
+    """What is added, and why: ``experiment=fit`` and, where the data set is no YAML of the user's
+    own, the name of the file without its endings, unless said otherwise."""
+    values = dict(text.lstrip("+").partition("=")[::2] for text in overrides)
+    dataset = values.get("dataset", "")
+    if config.schema_of("dataset", dataset) != "table":
+        return {}
+    added = {} if "experiment" in values else {"experiment=fit": f"from dataset={dataset}"}
+    if dataset == "table" and values.get("dataset.path") and "dataset.name" not in values:
+        added["dataset.name='${file_name:${dataset.path}}'"] = "from the file's name"
     return added
 
 
@@ -74,18 +116,15 @@ def explain(arguments: Sequence[str], error: Exception) -> str:
             f"{several}: a run has one target; run once for each, the others in dataset.ignore, or "
             "fit PI3NNRegressor, which takes several"
         )
-    overrides = [text for text in arguments if "=" in text and not text.startswith("-")]
-    for text in overrides:
-        key, _, value = text.partition("=")
-        sentence = _unreadable(text) or _unknown_choice(key, value) or _unknown_key(key, overrides)
-        if sentence:
-            return sentence
-    # Words that belong to an option before them, as in ``--cfg job``.
-    options = {word for option, word in pairwise(arguments) if option.startswith("-")}
-    for text in arguments:
-        if "=" not in text and not text.startswith(("-", "~")) and text not in options:
-            return f"'{text}' is not of the form key=value{nearest(text, _keys(overrides))}"
-    return _in_hydras_words(error)
+    overrides, _ = _apart(arguments)
+    try:
+        config.check_chosen(overrides)
+    except UserError as of_own_yaml:
+        return str(of_own_yaml)
+    first = [_unreadable, _unknown_choice, _swept_key]
+    sentences = (say(text) for text in overrides for say in first)
+    sentence = next(filter(None, sentences), None) or _about_keys(overrides)
+    return sentence or _needs_another(overrides, error) or _in_hydras_words(error)
 
 
 def _several_values(arguments: Sequence[str]) -> str:
@@ -99,16 +138,17 @@ def _several_values(arguments: Sequence[str]) -> str:
 
 def _unreadable(text: str) -> str | None:
     try:
-        OverridesParser.create().parse_override(text)
+        if "=" in text:
+            OverridesParser.create().parse_override(text)
     except HydraException:
         advice = "look for an open bracket or quote, and quote the whole of it"
         return f"'{text}' can't be read: {advice}"
     return None
 
 
-def _unknown_choice(key: str, value: str) -> str | None:
-    folder = paths.configs() / key.lstrip("+")
-    if "." in key or not folder.is_dir():
+def _unknown_choice(text: str) -> str | None:
+    key, equals, value = text.partition("=")
+    if "." in key or not equals or "(" in value or not _is_group(key.lstrip("+")):
         return None
     choices = config.names(key.lstrip("+"))
     for choice in value.split(","):
@@ -118,27 +158,53 @@ def _unknown_choice(key: str, value: str) -> str | None:
     return None
 
 
-def _unknown_key(key: str, overrides: Sequence[str]) -> str | None:
-    key = key.lstrip("+~")
-    if key.startswith("hydra") or (paths.configs() / key).is_dir():
+def _taken_away(text: str) -> str | None:
+    key = text.removeprefix("~").partition("=")[0]
+    if key == text.partition("=")[0] or key.startswith("hydra"):
         return None
-    keys = _keys(overrides)
-    if key in keys or key.startswith("sweep."):
+    return f"'{text}' would take away what every run has: leave it out, or set {key}=... instead"
+
+
+def _swept_key(text: str) -> str | None:
+    key, _, value = text.lstrip("+").partition("=")
+    if not key.startswith("sweep."):
         return None
-    return f"there is no key '{key}'{nearest(key, keys)}; see them all with --cfg job"
+    mapping = f"{{{key.removeprefix('sweep.')}: {value}}}"
+    return f"'{text}' must be written as 'sweep={mapping}', with the quotes"
+
+
+def _about_keys(overrides: Sequence[str]) -> str | None:
+    """Of a key that there is not, or a word that has no value."""
+    try:
+        base = _base(overrides)
+    except (HydraException, OmegaConfBaseException):
+        return None  # the choices alone are what was refused
+    groups = [path.name for path in paths.configs().iterdir() if path.is_dir()]
+    keys = [*groups, *_walk(base)]
+    for text in overrides:
+        key, equals, _ = text.lstrip("+").partition("=")
+        if not equals:
+            return f"'{text}' is not of the form key=value{_with_value(key, keys, base)}"
+        if not (key in keys or key.startswith("hydra") or _is_group(key)):
+            return f"there is no key '{key}'{nearest(key, keys)}; see them all with --cfg job"
+    return None
+
+
+def _with_value(key: str, keys: Sequence[str], base: DictConfig) -> str:
+    """The nearest key; of one that is switched on, how."""
+    is_switch = key in base and isinstance(base[key], bool)
+    return f" (did you mean '{key}=true'?)" if is_switch else nearest(key, keys)
 
 
 def _base(overrides: Sequence[str]) -> DictConfig:
     """The configuration with only the choices of `overrides` made, the first of each sweep."""
-    pairs = (text.partition("=")[::2] for text in overrides)
-    chosen = [f"{key}={v.split(',')[0]}" for key, v in pairs if (paths.configs() / key).is_dir()]
+    pairs = (text.lstrip("+").partition("=")[::2] for text in overrides)
+    chosen = [f"{key}={value.split(',')[0]}" for key, value in pairs if _is_group(key)]
     return config.composed(*chosen, *config.search_path())
 
 
-def _keys(overrides: Sequence[str]) -> list[str]:
-    """Every key that may be set beside `overrides`, with its dots, and every config group."""
-    groups = [path.name for path in paths.configs().iterdir() if path.is_dir()]
-    return [*groups, *_walk(_base(overrides))]
+def _is_group(key: str) -> bool:
+    return bool(key) and (paths.configs() / key).is_dir()
 
 
 def _walk(cfg: DictConfig, prefix: str = "") -> Iterator[str]:
@@ -147,6 +213,18 @@ def _walk(cfg: DictConfig, prefix: str = "") -> Iterator[str]:
         node = cfg._get_node(key)
         if isinstance(node, DictConfig) and not node._is_none() and not node._is_missing():
             yield from _walk(node, f"{prefix}{key}.")
+
+
+def _needs_another(overrides: Sequence[str], error: Exception) -> str | None:
+    """Of an experiment that speaks of a key which the chosen data set or method does not have."""
+    match = re.search(r"Interpolation key '((dataset|method)\.\w+)' not found", str(error))
+    if not match:
+        return None
+    chosen = config.chosen_names(overrides)
+    return (
+        f"experiment={chosen['experiment']} needs {match[1]}, which {match[2]}="
+        f"{chosen[match[2]]} does not have: choose another {match[2]} or another experiment"
+    )
 
 
 def _in_hydras_words(error: Exception) -> str:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pi3nn import paths
-from pi3nn.cli.main import run_command
+from pi3nn.cli.main import cant_write, run_command
 from pi3nn.errors import UserError
 
 _HELP = """\
@@ -94,6 +94,8 @@ def _explain(typed: Sequence[str], error: Exception) -> str | None:
 
     from pi3nn.cli import overrides
 
+    if isinstance(error, FileNotFoundError) and error.filename in overrides.typed_folders(typed):
+        return cant_write(error)
     if isinstance(error, (HydraException, OmegaConfBaseException)):
         return overrides.explain(typed, error)
     return None

@@ -1,7 +1,7 @@
 """The configuration of a run: its keys, the settings of the experiments, and what a member is named by."""
 
 from pi3nn.config.check import check
-from pi3nn.config.choices import names, schema_of, search_path, use_folders
+from pi3nn.config.choices import chosen_names, names, schema_of, search_path, use_folders
 from pi3nn.config.compose import (
     apply,
     composed,
@@ -12,7 +12,8 @@ from pi3nn.config.compose import (
     sweep_points,
 )
 from pi3nn.config.identity import as_hashed, decisive, without_removed
-from pi3nn.config.origins import explain
+from pi3nn.config.origins import explain, say_added
+from pi3nn.config.own import check_chosen
 from pi3nn.config.schema import LISTS, Calibrate, RunConfig, Scaling
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "apply",
     "as_hashed",
     "check",
+    "check_chosen",
+    "chosen_names",
     "composed",
     "decisive",
     "differences",
@@ -30,6 +33,7 @@ __all__ = [
     "names",
     "register",
     "resolved",
+    "say_added",
     "schema_of",
     "search_path",
     "settle_sweep",

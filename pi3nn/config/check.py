@@ -29,6 +29,9 @@ def check(cfg: DictConfig) -> None:
             raise UserError(
                 f"{key} is empty: give at least one value, such as {key}=[{_EXAMPLE[key]}]"
             )
+        odd = [value for value in values if not isinstance(value, (int, float))]
+        if odd:
+            raise UserError(f"{key} has {odd[0]}: it takes numbers, as in {key}=[{_EXAMPLE[key]}]")
         if len(set(values)) < len(values):
             raise UserError(f"{key}={values} names a value twice: each may stand there once")
     for gamma in cfg.levels:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from pi3nn import paths
-from pi3nn.config.document import Document, Layer, merged, read
+from pi3nn.config.document import Document, Layer, merged, read, shown
+from pi3nn.errors import UserError
 
 # The config groups, each of which wins over those before it.
 GROUPS = ("protocol", "dataset", "method", "experiment")
@@ -19,9 +21,14 @@ GROUPS = ("protocol", "dataset", "method", "experiment")
 _own_folders: list[Path] = []  # of ``--config-dir`` and ``hydra.searchpath``, the newest first
 
 
-def use_folders(arguments: Sequence[str]) -> bool:
-    """Look for YAMLs also in the folders that a command's arguments name; whether one is new."""
+def use_folders(arguments: Sequence[str], *, only: bool = False) -> bool:
+    """Look for YAMLs also in the folders that a command's arguments name; whether there are any.
+
+    `only` in these: those of earlier arguments are forgotten.
+    """
     named = [path for path in _folders(arguments) if path.is_dir()]
+    if only:
+        _own_folders.clear()
     _own_folders[:] = [*named, *(path for path in _own_folders if path not in named)]
     return bool(named)
 
@@ -69,12 +76,28 @@ def document(group: str, name: str) -> Document | None:
 
 
 def ancestors(group: str, name: str) -> list[str]:
-    """The names that a choice starts from by its ``defaults:``, the first one first, itself last."""
+    """The names that a choice starts from by its ``defaults:``, the first one first, itself last.
+
+    Raises
+    ------
+    UserError
+        If it starts from itself, or one of them can't be read.
+    """
+    return _ancestors(group, name, ())
+
+
+def _ancestors(group: str, name: str, heirs: tuple[str, ...]) -> list[str]:
+    """The same, of a choice that `heirs` start from."""
     yaml = document(group, name)
+    if yaml and name in heirs:
+        chain = " from ".join([*heirs[heirs.index(name) :], name])
+        raise UserError(
+            f"{shown(yaml.path)} starts from itself ({chain}): let its `defaults:` begin with one "
+            f"of ours, such as {', '.join(our_names(group)[:3])}"
+        )
     line = []
-    for parent in _parents(group, yaml) if yaml else []:
-        if parent != name:
-            line += ancestors(group, parent)
+    for parent in parents(group, yaml) if yaml else []:
+        line += _ancestors(group, parent, (*heirs, name))
     return list(dict.fromkeys([*line, name]))
 
 
@@ -82,6 +105,19 @@ def documents(group: str, name: str) -> list[Document]:
     """The YAMLs of `ancestors`; one that is missing is left out."""
     yamls = [document(group, ancestor) for ancestor in ancestors(group, name)]
     return [yaml for yaml in yamls if yaml]
+
+
+def own_documents(group: str, name: str) -> list[Document]:
+    """Those of `documents` that are a user's own."""
+    ours = paths.configs().absolute()
+    return [yaml for yaml in documents(group, name) if not yaml.path.is_relative_to(ours)]
+
+
+def hidden_by_ours(group: str, name: str) -> Path | None:
+    """A user's own YAML of the name of one of ours, which is never read."""
+    ours, *own = (folder / group / f"{name}.yaml" for folder in _all())
+    hidden = (path for path in own if path.is_file() and not path.samefile(ours))
+    return next(hidden, None) if ours.is_file() else None
 
 
 def schema_of(group: str, name: str) -> str | None:
@@ -94,11 +130,26 @@ def schema_of(group: str, name: str) -> str | None:
     return None
 
 
+def chosen_names(overrides: Sequence[str]) -> dict[str, str]:
+    """The choice of each config group: typed, or of the experiment, or of ``config.yaml``."""
+    names = _choices(read(paths.configs() / "config.yaml").defaults)
+    typed = dict(text.partition("=")[::2] for text in overrides)
+    typed = {group: typed[group] for group in GROUPS if group in typed}
+    for yaml in documents("experiment", typed.get("experiment", names["experiment"])):
+        names |= _choices(yaml.defaults)
+    return names | typed
+
+
+def _choices(defaults: Sequence[Any]) -> dict[str, str]:
+    """Of ``defaults:``, the entries ``group: name`` and ``override /group: name``."""
+    pairs = [pair for entry in defaults if isinstance(entry, Mapping) for pair in entry.items()]
+    named = {re.sub(r"^override /", "", str(group)): str(name) for group, name in pairs}
+    return {group: name for group, name in named.items() if group in GROUPS}
+
+
 def own_values(group: str, name: str) -> Layer:
     """What a user's own YAMLs set, in the order of their ``defaults:``."""
-    ours = paths.configs().absolute()
-    yamls = [yaml for yaml in documents(group, name) if not yaml.path.is_relative_to(ours)]
-    layers = [placed(yaml, group) for yaml in yamls]
+    layers = [placed(yaml, group) for yaml in own_documents(group, name)]
     values, marks = zip(*layers, strict=True) if layers else ((), ())
     return Layer(merged(*values), merged(*marks))
 
@@ -115,7 +166,7 @@ def _all() -> list[Path]:
     return [paths.configs().absolute(), *_own_folders]
 
 
-def _parents(group: str, yaml: Document) -> list[str]:
+def parents(group: str, yaml: Document) -> list[str]:
     """The entries of ``defaults:`` that are choices of the same group."""
     entries = [_config_name(entry) for entry in yaml.defaults if isinstance(entry, str)]
     relative = [entry.removeprefix(f"/{group}/") for entry in entries]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import re
 from collections.abc import Sequence
 from itertools import product
+from pathlib import Path
 from typing import Any, cast
 
 from hydra import compose, initialize_config_dir
@@ -29,8 +31,17 @@ def register(arguments: Sequence[str] = ()) -> None:
     store = ConfigStore.instance()
     if "schema" not in store.repo:
         register_schemas()
+    OmegaConf.register_new_resolver("file_name", _file_name, replace=True)
     if choices.use_folders(arguments) or "settings" not in store.repo:
         register_settings()
+
+
+def _file_name(path: str) -> str:
+    """What a data set is named after its file: without endings, other characters as ``_``."""
+    file = Path(path)
+    if file.suffix in (".gz", ".bz2", ".zip"):
+        file = file.with_suffix("")
+    return re.sub(r"\W+", "_", file.stem)
 
 
 def composed(*overrides: str) -> DictConfig:

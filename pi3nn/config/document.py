@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 import yaml
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
+from pi3nn import paths
 from pi3nn.errors import UserError
 
 # Nested mappings from keys to values, or to the `Mark` of each value. A list is a value.
@@ -63,20 +65,35 @@ def read(path: Path) -> Document:
 
 @functools.lru_cache(maxsize=256)
 def _read(path: Path, changed: int) -> Document:
-    text = path.read_text(encoding="utf-8")
+    file = shown(path)
     try:
+        text = path.read_text(encoding="utf-8")
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         values = OmegaConf.to_container(OmegaConf.create(text)) if node else {}
-    except yaml.YAMLError as error:
-        raise UserError(f"{path} is no valid YAML: {' '.join(str(error).split())}") from error
+    except OSError as error:
+        raise UserError(f"{file} can't be read: {str(error.strerror).lower()}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file} is not encoded in UTF-8: save it as UTF-8") from error
+    except (yaml.YAMLError, OmegaConfBaseException) as error:
+        raise UserError(f"{file} is no valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict) or (node and not isinstance(node, yaml.MappingNode)):
-        raise UserError(f"{path} must have keys and values, as in `hidden: 100`")
+        raise UserError(f"{file} must have keys and values, as in `hidden: 100`")
     marks = _marks(path, text.splitlines(), node, "") if node else {}
     header = re.search(r"^# @package (\S+)", text, flags=re.M)
     defaults = values.pop("defaults", None) or []
+    if not isinstance(defaults, list):
+        raise UserError(f"{file}: defaults must be a list, as in `defaults: [{defaults}, _self_]`")
     marks.pop("defaults", None)
     tree = {str(key): value for key, value in values.items()}
     return Document(path, tree, marks, defaults, header[1] if header else None)
+
+
+def shown(path: Path) -> str:
+    """As one would open it: ours below ``configs``, others from here."""
+    for folder, prefix in ((paths.configs().absolute(), "configs"), (Path.cwd(), "")):
+        if path.is_relative_to(folder):
+            return str(Path(prefix) / path.relative_to(folder))
+    return str(path)
 
 
 def merged(*trees: Tree) -> Tree:

@@ -27,7 +27,15 @@ DECISIVE = (
 )
 
 # Settings that came later: key -> the value at which it is left out.
-ADDED: dict[str, Any] = {"encoder": None, "dataset.limit": None, "dataset.spin_up": False}
+ADDED: dict[str, Any] = {
+    "encoder": None,
+    "dataset.limit": None,
+    "dataset.bundled": None,
+    "dataset.spin_up": False,
+}
+
+# Settings that came later: key -> the one whose value it had before; left out where they are the same.
+REPEATS = {"dataset.bundled": "dataset.name"}
 
 # Settings that are gone: kind of method -> key -> the value that it always had.
 REMOVED: dict[str, dict[str, Any]] = {
@@ -42,6 +50,11 @@ def decisive(resolved: Mapping[Any, Any]) -> dict[str, Any]:
     for key, default in ADDED.items():
         parent, name = _parent(chosen, key)
         if name in parent and parent[name] == default:
+            del parent[name]
+    for key, other in REPEATS.items():
+        parent, name = _parent(chosen, key)
+        of_other, other_name = _parent(chosen, other)
+        if name in parent and parent[name] == of_other.get(other_name):
             del parent[name]
     return chosen
 

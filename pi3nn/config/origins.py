@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -15,9 +14,18 @@ from pi3nn import paths
 from pi3nn.config import choices, settings
 from pi3nn.config.check import check
 from pi3nn.config.compose import resolved, settle_sweep
-from pi3nn.config.document import Layer, Mark, leaves, merged, read
+from pi3nn.config.document import Layer, Mark, leaves, merged, read, shown
 
 _NAMES_A_SOURCE = r"paper|appendix|section|released|discrepancies|choices\.md|choice|Keras|ours?\b"
+
+
+_added: dict[str, str] = {}  # keys that nobody typed among the overrides -> why they are there
+
+
+def say_added(reasons: Mapping[str, str]) -> None:
+    """Remember which keys a command adds to what is typed, and why; those of earlier ones are gone."""
+    _added.clear()
+    _added.update(reasons)
 
 
 class Origin(NamedTuple):
@@ -33,7 +41,7 @@ def explain(cfg: DictConfig, overrides: Sequence[str]) -> list[str]:
     """The lines that ``explain=true`` prints, of a configuration that is checked first."""
     settle_sweep(cfg, overrides)
     check(cfg)
-    chosen = chosen_names(overrides)
+    chosen = choices.chosen_names(overrides)
     rows = origins(cfg, overrides)
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     widths[1] = min(widths[1], 40)
@@ -48,7 +56,7 @@ def origins(cfg: DictConfig, overrides: Sequence[str]) -> list[Origin]:
     """One for each key of `cfg`, whose sweep is settled; a key that is swept has all its values."""
     values = resolved(cfg)
     sweep = values.pop("sweep")
-    set_at = leaves(merged(*(layer.marks for layer in layers(chosen_names(overrides)))))
+    set_at = leaves(merged(*(layer.marks for layer in layers(choices.chosen_names(overrides)))))
     typed = _typed(overrides)
     rows = []
     for path, value in leaves(values).items():
@@ -58,23 +66,6 @@ def origins(cfg: DictConfig, overrides: Sequence[str]) -> list[Origin]:
             path, text = ("sweep", key), f"{plain(sweep[key])}, swept"
         rows.append(Origin(key, text, *_place(path, set_at, typed)))
     return rows
-
-
-def chosen_names(overrides: Sequence[str]) -> dict[str, str]:
-    """The choice of each config group: typed, or of the experiment, or of ``config.yaml``."""
-    names = _choices(read(paths.configs() / "config.yaml").defaults)
-    typed = dict(text.partition("=")[::2] for text in overrides)
-    typed = {group: typed[group] for group in choices.GROUPS if group in typed}
-    for yaml in choices.documents("experiment", typed.get("experiment", names["experiment"])):
-        names |= _choices(yaml.defaults)
-    return names | typed
-
-
-def _choices(defaults: Sequence[Any]) -> dict[str, str]:
-    """Of ``defaults:``, the entries ``group: name`` and ``override /group: name``."""
-    pairs = [pair for entry in defaults if isinstance(entry, Mapping) for pair in entry.items()]
-    named = {re.sub(r"^override /", "", str(group)): str(name) for group, name in pairs}
-    return {group: name for group, name in named.items() if group in choices.GROUPS}
 
 
 def layers(chosen: Mapping[str, str]) -> list[Layer]:
@@ -108,19 +99,11 @@ def _place(
 ) -> tuple[str, str]:
     """Where the value at a path was set, and the source said there."""
     if path in typed:
-        return "command line", ""
+        return _added.get(".".join(path), "command line"), ""
     mark = set_at.get(path)
     if mark is None:
         return "default", ""
-    return f"{_shown(mark.path)}:{mark.line}", _source(mark.comment)
-
-
-def _shown(path: Path) -> str:
-    """As one would open it: ours below ``configs``, others from here."""
-    for folder, prefix in ((paths.configs().absolute(), "configs"), (Path.cwd(), "")):
-        if path.is_relative_to(folder):
-            return str(Path(prefix) / path.relative_to(folder))
-    return str(path)
+    return f"{shown(mark.path)}:{mark.line}", _source(mark.comment)
 
 
 def _source(comment: str) -> str:

@@ -8,6 +8,7 @@ of Hydra's ConfigStore, which the list ``defaults:`` in ``configs/config.yaml`` 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
@@ -52,11 +53,8 @@ def register_settings() -> None:
     """Store all nodes anew: ``settings/{experiment,sets}/<protocol>/<method>/<name>``, and those of
     a user's own YAMLs, ``settings/own/<group>/<name>``."""
     ConfigStore.instance().repo["settings"] = {}
-    lineages = {method: lineage(method) for method in choices.names("method")}
-    ancestors = {
-        group: {name: choices.ancestors(group, name) for name in choices.names(group)}
-        for group in choices.GROUPS
-    }
+    ancestors = {group: _ancestors(group) for group in choices.GROUPS}
+    lineages = {method: lineage(method) for method in ancestors["method"]}
     for part, group in PARTS.items():
         for (protocol, protocols), (method, methods), (name, names) in itertools.product(
             ancestors["protocol"].items(), lineages.items(), ancestors[group].items()
@@ -66,6 +64,15 @@ def register_settings() -> None:
     for group in choices.GROUPS:
         for name in ancestors[group]:
             _store(f"own/{group}", name, _no_longer_swept(choices.own_values(group, name).values))
+
+
+def _ancestors(group: str) -> dict[str, list[str]]:
+    """By choice. A YAML that can't be read is left out: that matters once it is chosen."""
+    by_name = {}
+    for name in choices.names(group):
+        with contextlib.suppress(UserError):
+            by_name[name] = choices.ancestors(group, name)
+    return by_name
 
 
 def _store(group: str, name: str, values: Tree) -> None:

@@ -74,6 +74,40 @@ def test_a_mistake_beside_an_own_yaml_is_explained(
     assert "did you mean 'mine'?" in capsys.readouterr().err
 
 
+def test_what_nobody_typed_is_not_said_to_be_typed(
+    run: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = ("dataset=table", "dataset.path=my.csv,homes.2020.csv", "dataset.target=price")
+    assert run(*table, "explain=y", "-m") == 0
+    lines = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
+    assert ["experiment", "fit", "from dataset=table"] in lines
+    for name in ("my", "homes_2020"):
+        assert ["dataset.name", name, "from the file's name"] in lines
+    assert run(*table[::2], "dataset.path=my.csv", "experiment=fit", "explain=true") == 0
+    assert re.search(r"^experiment +fit +command line$", capsys.readouterr().out, flags=re.M)
+
+
+def test_an_own_set_that_starts_from_one_of_ours_has_its_own_name(
+    run: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own_folder(tmp_path / "my", dataset_few="defaults: [yacht, _self_]\nname: few\nlimit: 50\n")
+    assert run("dataset=few", "method=linear", "plan=true", "--config-dir", "my") == 0
+    assert "3 members" in capsys.readouterr().out
+    assert run("dataset=few", "method=linear", "splits=1", "-cd", "my", "workers=1") == 0
+    assert (tmp_path / "results" / "uci" / "few").is_dir()
+
+
+def test_a_job_of_a_sweep_that_an_own_yaml_breaks_is_explained(
+    run: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "# @package _global_\ndefaults: [cubic1d]\nexperiment: own\nmethod: {steps: 8}\n"
+    own_folder(tmp_path / "my", experiment_own=text)
+    assert run("experiment=own", "plan=true", "--config-dir", "my") == 1
+    said = capsys.readouterr().err
+    assert "(method=qd): my/experiment/own.yaml:4: method=qd has no key 'steps'" in said
+    assert "Traceback" not in said
+
+
 def test_schemas_are_no_choices(run: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("-m", "dataset=yacht", "method=glob(*)", "explain=true") == 0
     jobs = re.findall(r"^job \d+ \(method=(\w+)\)$", capsys.readouterr().out, flags=re.M)

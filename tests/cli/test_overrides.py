@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pi3nn import config
 from pi3nn.cli import overrides
+from pi3nn.errors import UserError
 from tests.support.own_yamls import HOMES, own_folder
 
 
@@ -27,9 +29,29 @@ def test_lists_get_brackets_and_the_rest_stays(typed: str, completed: str) -> No
 
 
 def test_what_trains_nothing_leaves_no_folder() -> None:
-    for typed in ("plan=true", "explain=Yes"):
+    for typed in ("plan=true", "explain=Yes", "explain=y", "++plan=1", "+explain=on"):
         assert "hydra.output_subdir=null" in overrides.as_hydra_wants(["dataset=boston", typed])
-    assert overrides.as_hydra_wants(["plan=false"]) == ["plan=false"]
+    for typed in ("plan=false", "explain=n", "plan=maybe"):
+        assert overrides.as_hydra_wants([typed]) == [typed]
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("dataset=yacht --cfg job seeds=[1]", "dataset=yacht seeds=[1] --cfg job"),
+        ("--info dataset=yacht", "dataset=yacht --info"),
+        ("--info defaults dataset=yacht", "dataset=yacht --info defaults"),
+        ("-m dataset=yacht -cd a=b", "dataset=yacht -m -cd a=b"),
+        ("plan=1 -m", "plan=1 hydra.run.dir=. hydra.output_subdir=null -m"),
+    ],
+)
+def test_overrides_come_before_options(typed: str, wanted: str) -> None:
+    assert overrides.as_hydra_wants(typed.split()) == wanted.split()
+
+
+def test_a_key_can_not_be_taken_away() -> None:
+    with pytest.raises(UserError, match="'~sweep' would take away what every run has"):
+        overrides.as_hydra_wants(["~sweep", "~hydra.sweep"])
 
 
 def test_a_table_and_what_starts_from_it_are_fitted_unless_said_otherwise(tmp_path: Path) -> None:
@@ -38,12 +60,27 @@ def test_a_table_and_what_starts_from_it_are_fitted_unless_said_otherwise(tmp_pa
     assert "experiment=fit" in overrides.as_hydra_wants(
         ["dataset=table", "dataset.path=a/rent.csv"]
     )
-    assert "dataset.name='rent'" in overrides.as_hydra_wants(
-        ["dataset=table", "dataset.path=a/rent.csv"]
-    )
-    assert overrides.as_hydra_wants([folder, "dataset=boston"]) == [folder, "dataset=boston"]
-    arguments = [folder, "dataset=homes", "experiment=uci"]
+    assert overrides.as_hydra_wants(["dataset=boston", folder]) == ["dataset=boston", folder]
+    arguments = ["dataset=homes", "experiment=uci", folder]
     assert overrides.as_hydra_wants(arguments) == arguments
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("my.csv", "my"),
+        ("a/rent.tsv.gz", "rent"),
+        ("homes.2020.csv", "homes_2020"),
+        ("homes.2021.csv.zip", "homes_2021"),
+        ("'a b.parquet'", "a_b"),
+        ("plain", "plain"),
+    ],
+)
+def test_a_table_is_named_after_its_file(path: str, name: str) -> None:
+    completed = overrides.as_hydra_wants(["dataset=table", f"dataset.path={path}"])
+    assert config.composed(*completed).dataset.name == name
+    typed = ["dataset=table", f"dataset.path={path}", "dataset.name=other"]
+    assert config.composed(*overrides.as_hydra_wants(typed)).dataset.name == "other"
 
 
 @pytest.mark.parametrize(
@@ -54,8 +91,26 @@ def test_a_table_and_what_starts_from_it_are_fitted_unless_said_otherwise(tmp_pa
         ("seeds=[1", "'seeds=[1' can't be read"),
         ("levls", "'levls' is not of the form key=value (did you mean 'levels'?)"),
         ("dataset.target=[a,b]", "a run has one target"),
+        ("explain", "did you mean 'explain=true'?"),
+        ("sweep.method.hidden=[7]", "must be written as 'sweep={method.hidden: [7]}'"),
     ],
 )
 def test_a_mistake_is_explained_in_one_sentence(typed: str, words: str) -> None:
     assert words in overrides.explain(["--cfg", "job", typed], ValueError("refused"))
     assert overrides.explain(["--cfg", "job"], ValueError("refused\nframes")) == "refused"
+
+
+def test_an_unknown_choice_is_explained_wherever_it_stands() -> None:
+    said = overrides.explain(["seeds=[1]", "dataset=bostn"], ValueError("refused"))
+    assert said.startswith("there is no dataset=bostn (did you mean 'boston'?)")
+
+
+def test_an_experiment_on_a_data_set_without_its_keys_is_explained() -> None:
+    error = ValueError("Interpolation key 'dataset.noise' not found\n    full_key: x")
+    said = overrides.explain(["experiment=cubic1d", "dataset=boston"], error)
+    assert said.startswith("experiment=cubic1d needs dataset.noise, which dataset=boston does not")
+
+
+def test_folders_that_were_typed_are_known_with_those_they_are_in() -> None:
+    typed = ["hydra.run.dir='/a/b'", "store=/c"]
+    assert overrides.typed_folders(typed) == ["/a/b", "/a", "/"]

@@ -34,6 +34,11 @@ from tests.support.commands import QUICK, pi3nn_run
         (["sweep={method.hiden: [1]}"], "did you mean 'method.hidden'?"),
         (["method=linear", "device=cuda:99"], "device=cuda:99"),
         (["method=linear", "store=/proc/nowhere"], "/proc/nowhere"),
+        (["method=linear", "hydra.run.dir=/proc/nowhere"], "can't write /proc/nowhere: no such"),
+        (["-m", "levels=[[0.9,0.95]]"], "levels has [0.9, 0.95]: it takes numbers"),
+        (["experiment=cubic1d", "dataset=boston"], "needs dataset.noise, which dataset=boston"),
+        (["method={hidden: 3}"], "write method.hidden=3"),
+        (["~sweep"], "'~sweep' would take away"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(

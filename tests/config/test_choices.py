@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pi3nn.config import choices
+from pi3nn.errors import UserError
 from tests.support.own_yamls import HOMES, MINE, own_folder
 
 
@@ -48,6 +49,8 @@ def test_a_folder_that_does_not_exist_is_left_to_hydra(tmp_path: Path) -> None:
 def test_ours_wins_over_a_yaml_of_the_same_name(tmp_path: Path) -> None:
     choices.use_folders([own_folder(tmp_path, method_qd=MINE)])
     assert choices.schema_of("method", "qd") == "qd"
+    assert choices.hidden_by_ours("method", "qd") == tmp_path / "method" / "qd.yaml"
+    assert choices.hidden_by_ours("method", "linear") is None
 
 
 def test_a_chain_of_own_yamls_is_followed_and_merged(tmp_path: Path) -> None:
@@ -70,6 +73,35 @@ def test_our_yamls_have_no_values_of_a_users_own() -> None:
     assert choices.own_values("method", "pi3nn_no_ood") == ({}, {})
 
 
-def test_a_yaml_that_starts_from_itself_has_no_endless_chain(tmp_path: Path) -> None:
-    choices.use_folders([own_folder(tmp_path, method_mine="defaults: [mine, _self_]\n")])
-    assert choices.ancestors("method", "mine") == ["mine"]
+def test_yamls_that_start_from_each_other_are_refused_with_their_chain(tmp_path: Path) -> None:
+    one, other = "defaults: [other, _self_]\n", "defaults: [one, _self_]\n"
+    choices.use_folders([own_folder(tmp_path, method_one=one, method_other=other)])
+    with pytest.raises(
+        UserError, match=r"one\.yaml starts from itself \(one from other from one\)"
+    ):
+        choices.ancestors("method", "one")
+
+
+def test_a_yaml_that_starts_from_one_parent_by_two_ways_is_no_circle(tmp_path: Path) -> None:
+    both = "defaults: [pi3nn, mine, _self_]\n"
+    choices.use_folders([own_folder(tmp_path, method_mine=MINE, method_both=both)])
+    assert choices.ancestors("method", "both") == ["pi3nn", "mine", "both"]
+
+
+def test_folders_of_an_earlier_command_are_forgotten(tmp_path: Path) -> None:
+    choices.use_folders([own_folder(tmp_path, method_mine=MINE)])
+    assert not choices.use_folders([])
+    assert "mine" in choices.names("method")
+    choices.use_folders([], only=True)
+    assert "mine" not in choices.names("method")
+
+
+def test_the_data_set_of_an_experiment_is_its_own_unless_typed() -> None:
+    assert choices.chosen_names(["experiment=flight"])["dataset"] == "flight"
+    assert choices.chosen_names(["experiment=flight", "dataset=yacht"])["dataset"] == "yacht"
+    assert choices.chosen_names([]) == {
+        "protocol": "paper",
+        "dataset": "boston",
+        "method": "pi3nn",
+        "experiment": "uci",
+    }

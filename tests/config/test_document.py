@@ -85,6 +85,18 @@ def test_what_has_no_keys_is_refused_with_the_files_name(path: Path, text: str) 
         read(path)
 
 
+def test_a_file_in_another_encoding_is_refused_with_its_name(path: Path) -> None:
+    path.write_bytes("name: ä\n".encode("latin-1"))
+    with pytest.raises(UserError, match=r"t\.yaml is not encoded in UTF-8"):
+        read(path)
+
+
+def test_defaults_must_be_a_list(path: Path) -> None:
+    path.write_text("defaults: pi3nn\n")
+    with pytest.raises(UserError, match=r"t\.yaml: defaults must be a list, .*\[pi3nn, _self_\]"):
+        read(path)
+
+
 def test_later_trees_win_key_by_key() -> None:
     assert merged({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}, "d": None}) == {
         "a": {"b": 1, "c": 3},

@@ -33,6 +33,13 @@ def test_a_setting_that_was_added_is_left_out_at_its_default_only() -> None:
     assert identity.decisive(resolved("dataset.limit=9"))["dataset"]["limit"] == 9
 
 
+def test_a_setting_that_repeats_another_is_left_out() -> None:
+    assert "bundled" not in identity.decisive(resolved("dataset=wine"))["dataset"]
+    assert "bundled" not in identity.decisive(resolved("dataset.bundled=null"))["dataset"]
+    renamed = identity.decisive(resolved("dataset=wine", "dataset.name=mine"))["dataset"]
+    assert (renamed["name"], renamed["bundled"]) == ("mine", "wine")
+
+
 def test_a_later_setting_does_not_rename_members(monkeypatch: pytest.MonkeyPatch) -> None:
     before, now = resolved(), resolved()
     now["method"]["folds"] = 1

@@ -97,17 +97,6 @@ def test_an_own_yaml_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert by_key["method.steps"].place.startswith("configs/settings/pi3nn.yaml:")
 
 
-def test_the_data_set_of_an_experiment_is_its_own_unless_typed() -> None:
-    assert origins.chosen_names(["experiment=flight"])["dataset"] == "flight"
-    assert origins.chosen_names(["experiment=flight", "dataset=yacht"])["dataset"] == "yacht"
-    assert origins.chosen_names([]) == {
-        "protocol": "paper",
-        "dataset": "boston",
-        "method": "pi3nn",
-        "experiment": "uci",
-    }
-
-
 @pytest.mark.parametrize(
     ("comment", "source"),
     [

@@ -129,6 +129,13 @@ def test_readme_credits_every_set(name: str) -> None:
         assert doi in row
 
 
+def test_a_set_may_have_a_name_of_its_own() -> None:
+    mine = uci.load(uci.Settings(name="mine", bundled="boston", limit=100))
+    assert (mine.facts.name, len(mine.table())) == ("mine", 100)
+    with pytest.raises(UserError, match=r"no UCI data set 'bostn' \(did you mean 'boston'\?\)"):
+        uci.load(uci.Settings(name="mine", bundled="bostn"))
+
+
 def test_rows_are_the_float32_values_the_paper_used() -> None:
     dataset = uci.load(uci.Settings(name="boston"))
     train = dataset.split(1).train
@@ -177,4 +184,4 @@ def test_yaml_names_its_set_and_fits_the_schema(name: str) -> None:
     config = OmegaConf.load(paths.configs() / "dataset" / f"{name}.yaml")
     assert config.pop("defaults") == ["/schema/dataset/uci@_here_", "_self_"]
     settings = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(uci.Settings), config))
-    assert settings == uci.Settings(name=name)
+    assert settings == uci.Settings(name=name, bundled=name)
