@@ -88,8 +88,8 @@ def test_a_run_writes_its_table_figure_and_members(tmp_path: Path) -> None:
 
 def test_the_second_time_nothing_is_trained_and_the_numbers_are_the_same(tmp_path: Path) -> None:
     first, second = pi3nn_run(tmp_path, *QUICK), pi3nn_run(tmp_path, *QUICK)
-    assert "1 members, 1 trained now" in first.stdout
-    assert "1 members, 0 trained now" in second.stdout
+    assert "1 member, 1 trained now" in first.stdout
+    assert "1 member, 0 trained now" in second.stdout
     assert first.stdout.split("\n")[3:] == second.stdout.split("\n")[3:]
 
 
