@@ -17,8 +17,6 @@ from pi3nn.results.records import COLUMNS
 from pi3nn.results.tables import each
 from pi3nn.store import Arrays, Store
 
-_BY = ["method", "gamma", "set"]
-
 
 @dataclass(frozen=True)
 class Runs:
@@ -73,10 +71,14 @@ class Runs:
 
         `statistic` is mean or std: that of its rows.
         """
-        rows = self.trained[self.trained[_BY].eq([method, gamma, name]).all(axis=1)]
-        return list(map(float, rows[f"score_{statistic}"]))
+        wanted = {"status": "ok", "method": method, "gamma": gamma, "set": name}
+        of_these = np.logical_and.reduce(
+            [self.table[key] == value for key, value in wanted.items()]
+        )
+        return list(map(float, self.table.loc[of_these, f"score_{statistic}"]))
 
 
+_BY = ["method", "gamma", "set"]
 # What is measured is named as records are where a table has no other of that name.
 _SHOWN = {
     "n": "n",
@@ -100,9 +102,9 @@ def averages(runs: Runs) -> pd.DataFrame:
     table = groups[list(_SHOWN)].mean().rename(columns=_SHOWN)
     table.insert(0, "runs", groups.size())
     table["seeds_std"] = groups["score_mean"].std()
-    judged = runs.table.groupby(_BY, sort=False)
-    table["failed"] = judged["status"].agg(lambda status: int((status != "ok").sum()))
-    table["crossed"] = judged["crossed"].mean()
+    every = runs.table.groupby(_BY, sort=False)
+    table["failed"] = every["status"].agg(lambda status: int((status != "ok").sum()))
+    table["crossed"] = every["crossed"].mean()
     table["between_levels"] = groups["between_levels"].mean()
     return table.reset_index()
 
