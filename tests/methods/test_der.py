@@ -39,6 +39,7 @@ def draw(case: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def constants(dtype: torch.dtype = torch.float64) -> dict[str, torch.Tensor]:
     values = {"coefficient": (0.3, 0.0), "coefficient_rate": (1e-4, 0.0), "epsilon": (0.01, 0.01)}
+    values["smallest_nu"] = (0.0, 0.0)
     return {name: torch.tensor(pair, dtype=dtype) for name, pair in values.items()}
 
 
