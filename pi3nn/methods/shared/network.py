@@ -183,7 +183,7 @@ def failures(
             reasons[m] = "the interval of a training row is not finite"
         elif bool(widest[m] <= smallest[m]):
             reasons[m] = "collapsed: the intervals of all training rows have no width"
-    return reasons | ended_early
+    return {**reasons, **ended_early}
 
 
 def _steps_made(outcome: Outcome, recipe: Recipe) -> Tensor:
