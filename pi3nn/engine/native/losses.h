@@ -172,10 +172,11 @@ template <class T> struct LogSoftplus {
 template <class T> struct Evidential {
   static constexpr bool whole = false;
   const About<T>& about;
-  const T scale, coefficient;
-  Vec<T> nll = {}, evidence = {};
+  const T scale, coefficient, smallest;  // a smaller nu makes the loss infinite
+  Vec<T> nll = {}, evidence = {}, overflows = {};
 
-  explicit Evidential(const About<T>& a) : about(a), scale(1 / a.count), coefficient(a.state(0)) {}
+  explicit Evidential(const About<T>& a)
+      : about(a), scale(1 / a.count), coefficient(a.state(0)), smallest(a.state(3)) {}
 
   void see(const Lanes<T>& rows) {
     const Vec<T> y = rows.target(), w = rows.weight(), m = rows.output(0), one = Vec<T>{} + T(1);
@@ -184,6 +185,7 @@ template <class T> struct Evidential {
     const LogSoftplus<T> log_nu(rows.output(1), nu), log_b(rows.output(3), b);
     const Vec<T> a = excess.value + T(1);
     const Vec<T> log_w = T(0.69314718055994530942) + log_b.value + logarithm<T>(T(1) + nu.value);
+    overflows = nu.value < smallest ? one : overflows;
     const auto tiny = error < floor;
     const Vec<T> log_error = logarithm<T>(tiny ? floor : error);
     const Softplus<T> ratio(log_error + log_error + log_nu.value - log_w);
@@ -207,6 +209,7 @@ template <class T> struct Evidential {
   T value() const {
     const T bracket = sum<T>(evidence) / about.count - about.state(2);
     static_cast<T*>(about.loss.next)[about.member] = coefficient + about.state(1) * bracket;
+    if (sum<T>(overflows) > 0) return std::numeric_limits<T>::infinity();
     return sum<T>(nll) / about.count + coefficient * bracket;
   }
 };
