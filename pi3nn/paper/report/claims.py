@@ -264,7 +264,7 @@ def _one_dimension(source: Source) -> Claim:
     on, off = rows["ratio"]["pi3nn"], rows["ratio"]["pi3nn_no_ood"]
     answer = "yes" if on >= 2 > off else "partly" if on > off else "no"
     how, why = _KEPT_WHOLE[source.protocol]
-    said = f"{how} {_growth(rows, 'pi3nn', 'pi3nn_no_ood')} (2 is the border of the claim).{why}"
+    said = f"{how} {_growth(rows, 'pi3nn', 'pi3nn_no_ood')} (the border of the claim is a ratio of 2).{why}"
     unpenalised = ("pi3nn_unpenalised", "pi3nn_no_ood_unpenalised")
     if set(unpenalised) <= set(rows.index):
         said += f" Without any penalty on them {_growth(rows, *unpenalised)}."
@@ -276,8 +276,8 @@ def _growth(rows: pd.DataFrame, with_ood: str, without: str) -> str:
     on, off = rows.loc[with_ood], rows.loc[without]
     return (
         f"the {on.gamma:.0%} width at x = -7 and 7 is {on.ratio:.1f} times that inside ({off.ratio:.1f} "
-        f"times without the initialisation), pinches inside in {on.pinched:.0f} of {on.runs:.0f} seeds, "
-        f"and scores {on.score_y / on.oracle_y:.2f} times what the true quantiles score"
+        f"times without the initialisation), the width pinches inside in {on.pinched:.0f} of {on.runs:.0f} "
+        f"seeds, and the interval score is {on.score_y / on.oracle_y:.2f} times that of the true quantiles"
     )
 
 

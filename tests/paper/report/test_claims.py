@@ -89,9 +89,9 @@ def test_figure_1_is_told_with_and_without_the_penalty(made: Path) -> None:
     assert claim.answer == "no"
     chosen, unpenalised = claim.numbers.split(" Without any penalty ")
     assert "is 1.0 times that inside (1.2 times without" in chosen
-    assert "in 0 of 10 seeds, and scores 1.01 times" in chosen
+    assert "in 0 of 10 seeds, and the interval score is 1.01 times" in chosen
     assert "is 5.0 times that inside (1.1 times without" in unpenalised
-    assert "in 10 of 10 seeds, and scores 1.20 times" in unpenalised
+    assert "in 10 of 10 seeds, and the interval score is 1.20 times" in unpenalised
 
 
 def test_figure_1_as_released_says_that_the_floor_hides_the_pinch(made: Path) -> None:
