@@ -17,14 +17,17 @@ tables, figures and the report are made:
       (flight) or ``train`` (streamflow, ``test`` only) rows
     - ``between_levels``: rows where an interval sticks out of that of a higher level; in the rows of
       the highest level, where there is more than one
-    - ``inside``, ``left``, ``right``, ``ratio``: widths on [-4, 4], at -7 and at 7, and the growth
-      (cubic1d, set ``line``)
+    - ``inside``, ``left``, ``right``, ``ratio``: widths on [-4, 4], at -7 and at 7, and the growth;
+      ``smallest``: the smallest width on [-4, 4]; ``pinched``: 1 where that is below a third of the
+      true noise's, else 0 (cubic1d, set ``line``)
+    - ``score_y``, ``oracle_y``: interval scores in original units, of the method and of the true
+      quantiles (cubic1d, set ``test``)
     - ``nse``, ``kge``; ``high_width``, ``high_picp``: on the highest flows (streamflow)
     - ``distance.<input>``: how far the set's mean is from the training rows' (flight)
 
 ``<experiment>-<dataset>-<method>.npz``
     What the experiment's figures show of the task's first member, float32, in original units
-    (cubic1d, cubic10d, streamflow).
+    (cubic1d, cubic10d, streamflow); one file for each variant (`pi3nn.paper.ood.variants`).
 
 ``provenance.json``
     ``{"protocol", "budget", "shards": {<task>: {"members", "failed", "seconds" (of training, one core),
@@ -36,6 +39,7 @@ A task whose CSV is there is done, with or without the store it came from.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import fcntl
 import functools
@@ -56,7 +60,7 @@ import pandas as pd
 from pi3nn import atomic
 from pi3nn.errors import UserError
 from pi3nn.paper import tasks
-from pi3nn.paper.ood import frame
+from pi3nn.paper.ood import frame, variants
 from pi3nn.paper.ood.averages import Runs
 from pi3nn.paper.ood.ood_tables import REPORTS, ExperimentReport
 from pi3nn.paper.tasks import Task
@@ -81,11 +85,12 @@ def write(
         if atomic.abandoned(temporary):
             temporary.unlink()
     table = _table(task, store, keys, levels)
-    picture = frame.picture(store, table, task.method)
-    if picture:
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **picture)  # type: ignore[arg-type]
-        atomic.write_bytes(file.with_name(f"{task.name}.npz"), buffer.getvalue())
+    for method in variants.named(table)["method"].unique():
+        if picture := frame.picture(store, table, method):
+            buffer = io.BytesIO()
+            np.savez_compressed(buffer, **picture)  # type: ignore[arg-type]
+            name = f"{dataclasses.replace(task, method=method).name}.npz"
+            atomic.write_bytes(file.with_name(name), buffer.getvalue())
     _note(folder, task, _origin(task, store, keys, table))
     text = table.dropna(axis="columns", how="all").to_csv(index=False, lineterminator="\n")
     atomic.write_bytes(file, gzip.compress(text.encode(), mtime=0))
@@ -253,9 +258,12 @@ def _picture(prefix: Path, method: str) -> Arrays:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        table, reason = path.with_suffix(".csv.gz").name, getattr(error, "strerror", None) or error
+        table, reason = (
+            f"{prefix.name}-{variants.recorded(method)}",
+            getattr(error, "strerror", None),
+        )
         raise UserError(
-            f"{path} can't be read ({reason}): delete {table} beside it, and scripts/reproduce_paper "
+            f"{path} can't be read ({reason or error}): delete {table}.csv.gz beside it, and scripts/reproduce_paper "
             "makes both again"
         ) from error
 

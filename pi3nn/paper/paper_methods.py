@@ -30,6 +30,8 @@ _ALL = (
     PaperMethod("pi3nn_no_ood", "PI3NN (no OOD)", "", "#56b4e9"),
     PaperMethod("pi3nn_fixed", "PI3NN, fixed targets", "PI3NN (with OOD), fixed targets", "#004466"),
     PaperMethod("pi3nn_no_ood_fixed", "PI3NN (no OOD), fixed targets", "", "#2a6f97"),
+    PaperMethod("pi3nn_unpenalised", "PI3NN, no penalty", "PI3NN (with OOD), no penalty", "#5e3c99"),
+    PaperMethod("pi3nn_no_ood_unpenalised", "PI3NN (no OOD), no penalty", "", "#b2abd2"),
     PaperMethod("qd", "QD", "", "#e69f00", "s", 243),
     PaperMethod("piven", "PIVEN", "", "#009e73", "^", 243),
     # The printed cells of SQR are over its whole grid (here `sqr_free`: 405 distinct runs, each listed

@@ -141,6 +141,18 @@ def test_both_targets_of_released_flights_stay_two_methods(tmp_path: Path) -> No
     assert report.sections[2].table["TaxiOut"].eq("+2.00").all()
 
 
+def test_a_variant_has_a_picture_beside_that_of_its_method(store: Store, tmp_path: Path) -> None:
+    exported(EXPERIMENTS["cubic1d"][0], store, tmp_path)
+    pictures = {path.name for path in (tmp_path / "records" / "paper").glob("*.npz")}
+    assert pictures == {"cubic1d-cubic1d-pi3nn.npz", "cubic1d-cubic1d-pi3nn_unpenalised.npz"}
+    report = exports.ood_reports(tmp_path, "paper")["cubic1d"]
+    assert set(report.numbers["method"]) == {"pi3nn", "pi3nn_unpenalised"}
+    shown = report.sections[0].table
+    assert set(shown["method"]) == {"PI3NN (with OOD)", "PI3NN (with OOD), no penalty"}
+    assert shown["pinched"].str.endswith("of 2").all()
+    assert report.figures().keys() == {"figure"}
+
+
 def test_reading_needs_neither_torch_nor_hydra(store: Store, tmp_path: Path) -> None:
     for task in (YACHT, *EXPERIMENTS["cubic1d"]):
         exported(task, store, tmp_path)
@@ -161,6 +173,8 @@ def test_a_missing_or_broken_picture_is_told(content: bytes | None, tmp_path: Pa
         (tmp_path / "cubic1d-cubic1d-qd.npz").write_bytes(content)
     with pytest.raises(UserError, match=r"delete cubic1d-cubic1d-qd\.csv\.gz beside it"):
         exports._picture(tmp_path / "cubic1d-cubic1d", "qd")
+    with pytest.raises(UserError, match=r"delete cubic1d-cubic1d-pi3nn\.csv\.gz beside it"):
+        exports._picture(tmp_path / "cubic1d-cubic1d", "pi3nn_unpenalised")
 
 
 def test_nothing_exported_is_no_mistake_and_a_broken_file_is_told(tmp_path: Path) -> None:

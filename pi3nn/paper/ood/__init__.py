@@ -1,8 +1,9 @@
 """The experiments out of distribution: one table and one figure over all methods.
 
 `measures` says what is measured of a member, `frame` brings it from the store into one table,
-`averages` averages, `ood_tables` has one function per experiment that makes its tables,
-`ood_figures` draws.
+`variants` says which runs of a method count as another, `averages` averages, `ood_tables` has one
+function per experiment that makes its tables, `ood_figures` and `cubic1d_figure` draw; `oracle` knows
+the best intervals of the 1D function.
 """
 
 from __future__ import annotations

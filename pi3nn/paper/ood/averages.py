@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pi3nn.paper import paper_methods, published, verdicts
-from pi3nn.paper.ood import frame
+from pi3nn.paper.ood import frame, variants
 from pi3nn.paper.verdicts import Judged
 from pi3nn.results.records import COLUMNS
 from pi3nn.results.tables import each
@@ -23,7 +23,7 @@ class Runs:
     """The members of one experiment.
 
     ``table`` has one row per member, level and set, as `pi3nn.paper.ood.frame.measured` makes it;
-    where PI3NN comes with both targets, it is two methods.
+    a variant of a method (`pi3nn.paper.ood.variants`) is a method of its own.
     """
 
     table: pd.DataFrame
@@ -36,11 +36,7 @@ class Runs:
         """Of a table as it was made or read; columns that are empty may be left out."""
         table = table.sort_values("gamma", kind="stable")  # tables go from level to level
         table = table.reindex(columns=list(dict.fromkeys([*COLUMNS, *frame.MEASURED, *table])))
-        targets = table.get("method.fix_targets", pd.Series(dtype=object))
-        if targets.nunique() > 1:
-            suffix = np.where(targets.eq(True), "_fixed", "")
-            table = table.assign(method=table["method"].astype(object) + suffix)
-        return cls(table, picture)
+        return cls(variants.named(table), picture)
 
     @classmethod
     def read(cls, store: Store, keys: Sequence[str], levels: Sequence[float]) -> Runs:

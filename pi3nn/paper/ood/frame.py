@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pi3nn.paper.ood.measures import between_levels, flows, growth, measure
+from pi3nn.paper.ood import oracle, variants
+from pi3nn.paper.ood.measures import beside_oracle, between_levels, flows, growth, measure
 from pi3nn.results.original_units import Intervals, intervals
 from pi3nn.results.records import COLUMNS, of_members, rounded
 from pi3nn.results.tables import each, swept_columns
@@ -20,7 +21,7 @@ from pi3nn.store import Arrays, Store
 
 MEASURED = [
     "width", "score_mean", "score_std", "score_auroc", "score_fpr95", "between_levels",
-    "inside", "left", "right", "ratio", "nse", "kge", "high_width", "high_picp",
+    "inside", "left", "right", "ratio", "smallest", "pinched", "score_y", "oracle_y", "nse", "kge", "high_width", "high_picp",
 ]  # fmt: skip
 Extra = dict[str, dict[str, float]]  # of every set, what is measured beyond its record
 
@@ -63,7 +64,11 @@ def _of_all(store: Store, records: pd.DataFrame) -> Iterator[tuple[str, float, E
 def _of_member(row: Any, sets: dict[str, Intervals], store: Store) -> Extra:
     extra: Extra = {}
     if row.experiment == "cubic1d":
-        extra = {"line": growth(sets["line"])}
+        noise = store.config(row.key)["dataset"]["noise"]
+        extra = {
+            "line": growth(sets["line"], oracle.width(row.gamma, noise)),
+            "test": beside_oracle(sets["test"], row.gamma, noise),
+        }
     elif row.experiment == "cubic10d":
         extra = measure(sets, "test", clip=True)
     elif row.experiment == "flight":
@@ -83,12 +88,12 @@ def _of_member(row: Any, sets: dict[str, Intervals], store: Store) -> Extra:
 
 
 def picture(store: Store, table: pd.DataFrame, method: str) -> Arrays:
-    """What the experiment's figures show of the first trained member of a method.
+    """What the experiment's figures show of the first trained member of a method, or of a variant.
 
     Arrays ``(N,)`` by ``<set>/<what>``, bounds by ``<set>/lower@<level>``; float32, original units;
     ``index`` may be dates. Empty for an experiment whose figures need the table only.
     """
-    rows = table[(table["method"] == method) & (table["status"] == "ok")]
+    rows = table[variants.named(table)["method"].eq(method) & table["status"].eq("ok")]
     draw = _PICTURES.get(str(table["experiment"].iloc[0]))
     if draw is None or rows.empty:
         return {}

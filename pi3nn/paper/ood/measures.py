@@ -8,9 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from pi3nn import metrics
+from pi3nn.paper.ood import oracle
 from pi3nn.results.original_units import Intervals
 
 HIGHEST = 0.1  # share of the test days that counts as their highest flows
+PINCHED = 1 / 3  # a width inside below this share of the true one
 
 
 def measure(sets: dict[str, Intervals], inside: str, clip: bool) -> dict[str, dict[str, float]]:
@@ -31,12 +33,33 @@ def measure(sets: dict[str, Intervals], inside: str, clip: bool) -> dict[str, di
     return measured
 
 
-def growth(line: Intervals) -> dict[str, float]:
-    """Width at both ends of the line and inside the training rows, and the ratio of the two."""
+def growth(line: Intervals, true_width: float) -> dict[str, float]:
+    """Width at both ends of the line over that inside the training rows; does it pinch inside?
+
+    `true_width` is that of the interval between the true quantiles; ``pinched`` is 0 or 1.
+    """
     assert line.index is not None
-    inside = float(line.width[np.abs(line.index) <= 4].mean())
+    inside = line.width[np.abs(line.index) <= 4]
+    mean, smallest = float(inside.mean()), float(inside.min())
     left, right = float(line.width[0]), float(line.width[-1])
-    return {"inside": inside, "left": left, "right": right, "ratio": (left + right) / 2 / inside}
+    return {
+        "inside": mean,
+        "left": left,
+        "right": right,
+        "ratio": (left + right) / 2 / mean,
+        "smallest": smallest,
+        "pinched": float(smallest < PINCHED * true_width),
+    }
+
+
+def beside_oracle(rows: Intervals, gamma: float, noise: str) -> dict[str, float]:
+    """Interval scores on rows of the 1D function, in units of y: ours, and the true quantiles'."""
+    assert rows.index is not None
+    true = oracle.bounds(rows.index, gamma, noise)
+    return {
+        "score_y": float(metrics.interval_score(rows.lower, rows.upper, rows.y, gamma)),
+        "oracle_y": float(metrics.interval_score(*true, rows.y, gamma)),
+    }
 
 
 def flows(sets: dict[str, Intervals]) -> dict[str, dict[str, float]]:

@@ -41,8 +41,27 @@ def test_an_interval_that_sticks_out_of_a_higher_level_is_a_crossing() -> None:
 
 def test_growth_is_the_width_at_both_ends_over_the_mean_width_inside() -> None:
     line = of_width(6, 1, 3, 10, index=np.array([-7.0, -4.0, 4.0, 7.0]))
-    found = measures.growth(line)
-    assert found == {"inside": 2, "left": 6, "right": 10, "ratio": 4}
+    found = measures.growth(line, true_width=3)
+    assert (found["inside"], found["left"], found["right"], found["ratio"]) == (2, 6, 10, 4)
+    assert found["smallest"] == 1
+
+
+def test_a_width_inside_below_a_third_of_the_true_one_is_a_pinch() -> None:
+    x = np.array([-7.0, -4.0, 0.0, 4.0, 7.0])
+    for widths, pinched in (
+        ((9, 9, 1.1, 9, 9), 0),  # a third of 3 is 1
+        ((9, 9, 0.9, 9, 9), 1),
+        ((9, 0.9, 9, 9, 9), 1),  # the ends of the training rows are inside
+        ((0, 9, 9, 9, 0), 0),  # beyond them a small width is no pinch
+    ):
+        assert measures.growth(of_width(*widths, index=x), true_width=3)["pinched"] == pinched
+
+
+def test_scores_stand_beside_those_of_the_true_quantiles() -> None:
+    rows = of_width(100, 200, index=np.array([0.0, 1.0]))  # the targets are 0: all inside
+    found = measures.beside_oracle(rows, 0.9, "normal")
+    assert found["score_y"] == 150
+    assert found["oracle_y"] == pytest.approx(40 * 1.6448536)
 
 
 def test_the_highest_flows_are_the_top_tenth_of_the_test_days() -> None:

@@ -10,7 +10,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from pi3nn.paper.ood import ood_figures
-from pi3nn.paper.ood.ood_figures import Line
 
 
 def test_densities_of_two_sets_are_drawn_on_one_scale() -> None:
@@ -40,16 +39,6 @@ def test_runs_are_dots_and_their_central_part_is_a_line() -> None:
     np.testing.assert_array_equal(drawn[:, 1], values)
     assert drawn[:, 0].mean() == pytest.approx(3)
     assert np.abs(drawn[:, 0] - 3).max() < 0.4  # within its bar
-
-
-def test_intervals_of_a_line_are_drawn_from_the_widest_within_reach() -> None:
-    x = np.linspace(-7, 7, 15)
-    bounds = {0.5: (-np.ones(15), np.ones(15)), 0.9: (-2 * np.ones(15), 2 * np.ones(15))}
-    line = Line(x, {"median": 0 * x}, bounds, np.zeros(1), np.zeros(1))
-    ax = ood_figures.nested(Figure().subplots(), line, 4)
-    lower, upper = ax.get_lines()[:2]
-    np.testing.assert_array_equal(lower.get_xdata(), np.arange(-4, 5))
-    assert (set(np.asarray(lower.get_ydata())), set(np.asarray(upper.get_ydata()))) == ({-2}, {2})
 
 
 def test_test_days_stand_on_a_shade_and_have_no_label_of_their_own() -> None:

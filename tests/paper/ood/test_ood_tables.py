@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from pi3nn.paper.ood.averages import Runs
@@ -48,3 +49,25 @@ def test_without_verdicts_what_they_mean_is_not_said(method: str) -> None:
     assert "Verdicts" not in rule
     printed = ["No verdicts: method.steps differ from the experiment's own settings."]
     assert why == (printed if method == "pi3nn" else [])
+
+
+def test_figure_1_counts_pinched_seeds_and_has_the_oracle_beside_the_score() -> None:
+    rows = [
+        {
+            "experiment": "cubic1d", "method": "pi3nn", "protocol": "paper", "seed": seed,
+            "set": name, "gamma": 0.9, "status": "ok", "method.bounds_l1": penalty, **measured,
+        }
+        for penalty in (0.1, 0.0)
+        for seed in (1, 2)
+        for name, measured in (
+            ("line", {"inside": 60.0, "left": 60.0, "right": 180.0, "ratio": 2.0, "smallest": 10.0,
+                      "pinched": float(penalty == 0 and seed == 2)}),
+            ("test", {"picp": 0.9, "score_y": 80.0 + 2 * seed, "oracle_y": 81.0}),
+        )
+    ]  # fmt: skip
+    report = REPORTS["cubic1d"](Runs.of(pd.DataFrame(rows), lambda _: {}))
+    chosen, unpenalised = report.sections[0].table.to_dict("records")
+    assert (chosen["method"], chosen["pinched"]) == ("PI3NN (with OOD)", "0 of 2")
+    assert (chosen["ratio"], chosen["score"], chosen["oracle"]) == ("2.00", "83.0", "81.0")
+    assert unpenalised["method"] == "PI3NN (with OOD), no penalty"
+    assert unpenalised["pinched"] == "1 of 2"

@@ -65,3 +65,40 @@ def test_crossings_that_were_not_measured_are_no_answer(made: Path) -> None:
         found = dataclasses.replace(source.read(made, "paper"), ood={"cubic1d": line})
         crossing = next(c for c in claims.checked(found) if "never cross" in c.text)
         assert crossing.answer == answer
+
+
+def figure_1(*rows: tuple[str, float, float, float]) -> pd.DataFrame:
+    """Method, ratio, pinched seeds and score at 90 %; the oracle scores 80."""
+    return pd.DataFrame(
+        [
+            {"method": method, "gamma": 0.9, "ratio": ratio, "pinched": pinched, "runs": 10,
+             "score_y": score, "oracle_y": 80.0, "between_levels": 0.0}
+            for method, ratio, pinched, score in rows
+        ]
+    )  # fmt: skip
+
+
+def test_figure_1_is_told_with_and_without_the_penalty(made: Path) -> None:
+    numbers = figure_1(
+        ("pi3nn", 1.0, 0, 80.8), ("pi3nn_no_ood", 1.2, 1, 84.0),
+        ("pi3nn_unpenalised", 5.0, 10, 96.0), ("pi3nn_no_ood_unpenalised", 1.1, 2, 84.0),
+    )  # fmt: skip
+    ood = {"cubic1d": ExperimentReport(numbers, [], dict)}
+    found = dataclasses.replace(source.read(made, "paper"), ood=ood)
+    claim = next(c for c in claims.checked(found) if "Figure 1" in c.place)
+    assert claim.answer == "no"
+    chosen, unpenalised = claim.numbers.split(" Without any penalty ")
+    assert "is 1.0 times that inside (1.2 times without" in chosen
+    assert "in 0 of 10 seeds, and the interval score is 1.01 times" in chosen
+    assert "is 5.0 times that inside (1.1 times without" in unpenalised
+    assert "in 10 of 10 seeds, and the interval score is 1.20 times" in unpenalised
+
+
+def test_figure_1_as_released_says_that_the_floor_hides_the_pinch(made: Path) -> None:
+    numbers = figure_1(("pi3nn", 3.9, 0, 82.0), ("pi3nn_no_ood", 1.1, 0, 82.0))
+    ood = {"cubic1d": ExperimentReport(numbers, [], dict)}
+    found = dataclasses.replace(source.read(made, "released"), ood=ood)
+    claim = next(c for c in claims.checked(found) if "Figure 1" in c.place)
+    assert claim.answer == "yes"
+    assert "floor hides" in claim.numbers
+    assert "penalty" not in claim.numbers
