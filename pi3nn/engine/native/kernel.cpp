@@ -148,8 +148,8 @@ template <class T> struct Source {
     return m * t.height + (t.index ? t.index[m * t.index_stride + row] : row);
   }
   const T* row(int64_t m, int64_t row, int r) {
+    if (!t.column) return static_cast<const T*>(t.x) + place(m, row) * t.inputs;
     const int64_t pass = row / t.batch, own = row - pass * t.batch;
-    if (!t.column) return static_cast<const T*>(t.x) + place(m, own) * t.inputs;
     const int64_t given = t.inputs - 1, *stride = t.column_stride;
     T* to = joined + r * t.inputs;
     std::memcpy(to, static_cast<const T*>(t.x) + place(m, own) * given, given * sizeof(T));
@@ -239,6 +239,9 @@ INLINE void forward_tile(const Packed<T>& net, const Tile<T>& tile, Vec<T>* out,
                          int64_t pitch) {
   for (int64_t i = 0; i < net.O * TILE; ++i) out[i] = Vec<T>{};
   int64_t unit = 0;
+  if (ROWS == 8)
+    for (; unit + 3 * LANES<T> <= net.width && net.width - unit != 4 * LANES<T>; unit += 3 * LANES<T>)
+      forward_block<T, A, MASK, 3>(net, tile, unit, out, keep);
   for (; unit + 2 * LANES<T> <= net.width; unit += 2 * LANES<T>)
     forward_block<T, A, MASK, 2>(net, tile, unit, out, keep);
   if (unit < net.width) forward_block<T, A, MASK, 1>(net, tile, unit, out, keep);
@@ -312,6 +315,9 @@ INLINE void backward_tile(const Packed<T>& net, const Tile<T>& tile, const T* ke
     UNROLL
     for (int r = 0; r < TILE; ++r) grad.b2[o] += g[o * pitch + r];
   int64_t unit = 0;
+  if (ROWS == 8)
+    for (; unit + 3 * LANES<T> <= net.width && net.width - unit != 4 * LANES<T>; unit += 3 * LANES<T>)
+      backward_block<T, A, MASK, 3>(net, tile, unit, kept, g, pitch, grad);
   for (; unit + 2 * LANES<T> <= net.width; unit += 2 * LANES<T>)
     backward_block<T, A, MASK, 2>(net, tile, unit, kept, g, pitch, grad);
   if (unit < net.width) backward_block<T, A, MASK, 1>(net, tile, unit, kept, g, pitch, grad);
@@ -356,8 +362,8 @@ void backward_chunk(Work<T>& work, int64_t m, int64_t first) {
   for (int64_t row = 0; row < work.chunk && first + row < work.source.t.rows; row += TILE) {
     const T* g = work.g + row;
     bool needed = false;
-    for (int64_t o = 0; o < work.net.O; ++o)
-      for (int r = 0; r < TILE; ++r) needed |= g[o * work.chunk + r] != 0;
+    for (int64_t o = 0; !needed && o < work.net.O; ++o)
+      for (int r = 0; !needed && r < TILE; ++r) needed = g[o * work.chunk + r] != 0;
     if (!needed) continue;
     const Tile<T> tile = work.source.tile(m, first + row);
     backward_tile<T, A, MASK>(work.net, tile, work.kept_at(row), g, work.chunk, work.grad);
@@ -430,13 +436,26 @@ template <class T> struct Targets {
 
   void read(const Source<T>& source, int64_t m) {
     const T *targets = static_cast<const T*>(loss.y), *weights = static_cast<const T*>(loss.weights);
-    count = weight = 0;
-    for (int64_t row = 0; row < t.batch; ++row) {
-      const int64_t place = source.place(m, row);
-      const T own = weights[place];
-      for (int64_t at = row; at < t.rows; at += t.batch) y[at] = targets[place], w[at] = own;
-      count += own != 0;
-      weight += own;
+    if (t.index) {
+      for (int64_t row = 0; row < t.batch; ++row) {
+        const int64_t place = source.place(m, row);
+        y[row] = targets[place], w[row] = weights[place];
+      }
+    } else {
+      std::memcpy(y, targets + m * t.height, t.batch * sizeof(T));
+      std::memcpy(w, weights + m * t.height, t.batch * sizeof(T));
+    }
+    Vec<T> counts = {}, weights_of_lanes = {};
+    const Vec<T> one = Vec<T>{} + T(1);
+    for (int64_t row = 0; row < t.batch; row += LANES<T>) {
+      const Vec<T> own = load_part<T>(w + row, t.batch - row);
+      counts += own != 0 ? one : Vec<T>{};
+      weights_of_lanes += own;
+    }
+    count = sum<T>(counts), weight = sum<T>(weights_of_lanes);
+    for (int64_t at = t.batch; at < t.rows; at += t.batch) {
+      std::memcpy(y + at, y, t.batch * sizeof(T));
+      std::memcpy(w + at, w, t.batch * sizeof(T));
     }
   }
   // Drawn, or a constant for every output of every pass.
