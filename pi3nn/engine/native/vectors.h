@@ -7,6 +7,9 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#if defined(__FMA__)
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64
@@ -85,6 +88,23 @@ template <class T> struct Halves<T, 1> {
 };
 template <class T> inline T sum(Vec<T> v) { return Halves<T, LANES<T>>::sum(v); }
 
+// Sums over lanes have the same order on every processor, that of vectors of 64 bytes, so that numbers
+// do not depend on the width of its own: number i of a sum is added to lane i % GROUP.
+template <class T> constexpr int GROUP = 64 / sizeof(T);
+template <class T> constexpr int PARTS = GROUP<T> / LANES<T>;
+template <class T> struct Wide {
+  Vec<T> part[PARTS<T>] = {};
+
+  // The part for the vector that begins with number i.
+  Vec<T>& at(int64_t i) { return part[i / LANES<T> % PARTS<T>]; }
+  T sum() const {
+    Wide<T> w = *this;
+    for (int half = PARTS<T> / 2; half > 0; half /= 2)
+      for (int i = 0; i < half; ++i) w.part[i] += w.part[i + half];
+    return ::sum<T>(w.part[0]);
+  }
+};
+
 inline int64_t rounded_up(int64_t n, int64_t block) { return (n + block - 1) / block * block; }
 
 // Zeroed memory, aligned for vectors.
@@ -123,6 +143,18 @@ class FlushDenormals {
 };
 
 // Functions --------------------------------------------------------------------------------------
+
+// a b + c, rounded once. Compilers may fuse either product of a sum of two: where there are two, this
+// says which, so that all builds do the same.
+#if defined(__AVX512F__)
+inline Vec<float> fused(Vec<float> a, Vec<float> b, Vec<float> c) { return _mm512_fmadd_ps(a, b, c); }
+inline Vec<double> fused(Vec<double> a, Vec<double> b, Vec<double> c) { return _mm512_fmadd_pd(a, b, c); }
+#elif defined(__FMA__)
+inline Vec<float> fused(Vec<float> a, Vec<float> b, Vec<float> c) { return _mm256_fmadd_ps(a, b, c); }
+inline Vec<double> fused(Vec<double> a, Vec<double> b, Vec<double> c) { return _mm256_fmadd_pd(a, b, c); }
+#else
+template <class V> inline V fused(V a, V b, V c) { return a * b + c; }
+#endif
 
 template <class T> inline Vec<T> magnitude(Vec<T> v) { return v < 0 ? -v : v; }
 
