@@ -178,6 +178,25 @@ template <class T> struct Source {
   }
 };
 
+// Call `block(unit, vectors, part)` for blocks of up to three vectors of units; `part` is that of the
+// first one in sums over lanes. Four that are left are two and two: a block of one would wait for its
+// own sums.
+template <class T, class Block> INLINE void in_blocks(int64_t width, const Block& block) {
+  const auto call = [&](int64_t unit, auto vectors) INLINE_LAMBDA {
+    switch (unit / LANES<T> % PARTS<T>) {
+      case 0: block(unit, vectors, std::integral_constant<int, 0>()); break;
+      case 1: block(unit, vectors, std::integral_constant<int, 1 % PARTS<T>>()); break;
+      case 2: block(unit, vectors, std::integral_constant<int, 2 % PARTS<T>>()); break;
+      default: block(unit, vectors, std::integral_constant<int, 3 % PARTS<T>>());
+    }
+  };
+  int64_t unit = 0, left = width / LANES<T>;
+  for (; left == 3 || left > 4; left -= 3, unit += 3 * LANES<T>)
+    call(unit, std::integral_constant<int, 3>());
+  for (; left >= 2; left -= 2, unit += 2 * LANES<T>) call(unit, std::integral_constant<int, 2>());
+  if (left) call(unit, std::integral_constant<int, 1>());
+}
+
 // Hidden units of ROWS rows and NV vectors of units, from `unit` on.
 template <class T, class A, int NV>
 INLINE void hidden_block(const Packed<T>& net, const Tile<T>& tile, int first, int64_t unit,
@@ -213,7 +232,7 @@ INLINE void hidden_block(const Packed<T>& net, const Tile<T>& tile, int first, i
 
 // Add the block's part of the outputs to `out`, one vector per row and output. With `keep`, store
 // the hidden units there, (TILE, width).
-template <class T, class A, bool MASK, int NV>
+template <class T, class A, bool MASK, int NV, int PART>
 INLINE void forward_block(const Packed<T>& net, const Tile<T>& tile, int64_t unit, Wide<T>* out,
                           T* keep) {
   UNROLL
@@ -236,7 +255,7 @@ INLINE void forward_block(const Packed<T>& net, const Tile<T>& tile, int64_t uni
       for (int r = 0; r < ROWS; ++r) {
         Wide<T> s = out[o * TILE + first + r];
         UNROLL
-        for (int j = 0; j < NV; ++j) s.at(unit + j * LANES<T>) += h[r][j] * kernel[j];
+        for (int j = 0; j < NV; ++j) s.part[(PART + j) % PARTS<T>] += h[r][j] * kernel[j];
         out[o * TILE + first + r] = s;
       }
     }
@@ -248,13 +267,9 @@ template <class T, class A, bool MASK>
 INLINE void forward_tile(const Packed<T>& net, const Tile<T>& tile, Wide<T>* out, T* keep, T* z,
                          int64_t pitch) {
   for (int64_t i = 0; i < net.O * TILE; ++i) out[i] = Wide<T>{};
-  int64_t unit = 0;
-  if (ROWS == 8)
-    for (; unit + 3 * LANES<T> <= net.width && net.width - unit != 4 * LANES<T>; unit += 3 * LANES<T>)
-      forward_block<T, A, MASK, 3>(net, tile, unit, out, keep);
-  for (; unit + 2 * LANES<T> <= net.width; unit += 2 * LANES<T>)
-    forward_block<T, A, MASK, 2>(net, tile, unit, out, keep);
-  if (unit < net.width) forward_block<T, A, MASK, 1>(net, tile, unit, out, keep);
+  in_blocks<T>(net.width, [&](int64_t unit, auto vectors, auto part) INLINE_LAMBDA {
+    forward_block<T, A, MASK, vectors(), part()>(net, tile, unit, out, keep);
+  });
   for (int64_t o = 0; o < net.O; ++o)
     UNROLL
     for (int r = 0; r < TILE; ++r) z[o * pitch + r] = net.b2[o] + out[o * TILE + r].sum();
@@ -334,13 +349,9 @@ INLINE void backward_tile(const Packed<T>& net, const Tile<T>& tile, const T* ke
   for (int64_t o = 0; o < net.O; ++o)
     UNROLL
     for (int r = 0; r < TILE; ++r) grad.b2[o] += g[o * pitch + r];
-  int64_t unit = 0;
-  if (ROWS == 8)
-    for (; unit + 3 * LANES<T> <= net.width && net.width - unit != 4 * LANES<T>; unit += 3 * LANES<T>)
-      backward_block<T, A, MASK, 3>(net, tile, unit, kept, g, pitch, grad);
-  for (; unit + 2 * LANES<T> <= net.width; unit += 2 * LANES<T>)
-    backward_block<T, A, MASK, 2>(net, tile, unit, kept, g, pitch, grad);
-  if (unit < net.width) backward_block<T, A, MASK, 1>(net, tile, unit, kept, g, pitch, grad);
+  in_blocks<T>(net.width, [&](int64_t unit, auto vectors, auto) INLINE_LAMBDA {
+    backward_block<T, A, MASK, vectors()>(net, tile, unit, kept, g, pitch, grad);
+  });
 }
 
 // Passes over the rows of a member ---------------------------------------------------------------
@@ -500,10 +511,10 @@ template <class T, class L> void loss_and_gradient(const Task& t, const Loss& l,
   const int64_t chunk = L::whole ? targets.height : CHUNK;
   const int64_t units = chunk * rounded_up(t.hidden, LANES<T>);
   Work<T> work(t, chunk, units * int64_t(sizeof(T)) <= KEEP_BYTES);
-  const auto lanes = [&](int64_t first, int64_t row) {
+  const auto lanes = [&](int64_t first, int64_t row, int part) {
     const int64_t at = first + row;
     return Lanes<T>{targets.y + at, targets.w + at, targets.tau + at, work.z + row,
-                    work.g + row,   chunk,          targets.height,   at};
+                    work.g + row,   chunk,          targets.height,   part * LANES<T>};
   };
   for (int64_t m = 0; m < t.members; ++m) {
     work.net.read(params_of<T>(t, m));
@@ -514,9 +525,11 @@ template <class T, class L> void loss_and_gradient(const Task& t, const Loss& l,
     L loss(about);
     for (int64_t first = 0; first < t.rows; first += chunk) {
       run.forward(work, m, first, targets.w);
-      for (int64_t row = 0; row < chunk; row += LANES<T>) loss.see(lanes(first, row));
+      for (int64_t row = 0; row < chunk; row += GROUP<T>)
+        UNROLL
+        for (int p = 0; p < PARTS<T>; ++p) loss.see(lanes(first, row + p * LANES<T>, p));
       if (L::whole)
-        for (int64_t row = 0; row < chunk; row += LANES<T>) loss.settle(lanes(first, row));
+        for (int64_t row = 0; row < chunk; row += LANES<T>) loss.settle(lanes(first, row, 0));
       run.backward(work, m, first);
     }
     static_cast<T*>(l.loss)[m] = loss.value();

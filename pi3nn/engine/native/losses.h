@@ -28,7 +28,7 @@ template <class T> struct Lanes {
   const T *y, *w, *tau, *z;
   T* g;
   int64_t pitch, tau_pitch;
-  int64_t first;  // the number of the first row
+  int first;  // the number of the first row in its group: a constant, where this is inlined
 
   Vec<T> target() const { return load<T>(y); }
   Vec<T> weight() const { return load<T>(w); }
@@ -56,7 +56,7 @@ template <class T> struct MeanSquare {
 
   explicit MeanSquare(const About<T>& a)
       : floor(a.constant(0)), total(a.weight), scale(2 / a.weight) {}
-  void see(const Lanes<T>& rows) {
+  INLINE void see(const Lanes<T>& rows) {
     const Vec<T> z = rows.output(0), one = Vec<T>{} + T(1), w = rows.weight();
     Vec<T> v = z, slope = one;
     if (floor > 0) {
@@ -82,7 +82,7 @@ template <class T> struct Pinball {
   Wide<T> losses;
 
   explicit Pinball(const About<T>& a) : outputs(a.outputs), count(a.count), scale(1 / a.count) {}
-  void see(const Lanes<T>& rows) {
+  INLINE void see(const Lanes<T>& rows) {
     const Vec<T> w = rows.weight(), y = rows.target(), one = Vec<T>{} + T(1);
     for (int64_t o = 0; o < outputs; ++o) {
       const Vec<T> q = rows.output(o);
@@ -117,7 +117,7 @@ template <class T, bool POINT> struct QualityDriven {
     const T short_of = gamma - soft.sum() / count;
     return short_of < 0 ? T(0) : short_of;  // NaN stays NaN
   }
-  void see(const Lanes<T>& rows) {
+  INLINE void see(const Lanes<T>& rows) {
     const Vec<T> upper = rows.output(0), lower = rows.output(1);
     const Vec<T> y = rows.target(), w = rows.weight(), in = inside(rows, upper, lower);
     captured.at(rows.first) += in;
@@ -132,7 +132,7 @@ template <class T, bool POINT> struct QualityDriven {
       squares.at(rows.first) += w * (error * error);
     }
   }
-  void settle(const Lanes<T>& rows) {
+  INLINE void settle(const Lanes<T>& rows) {
     if (!settled) {
       narrow = 1 / (captured.sum() + T(0.001));
       cover = -2 * lambda * size * missing() / count * soften;
@@ -178,7 +178,7 @@ template <class T> struct Evidential {
 
   explicit Evidential(const About<T>& a) : about(a), scale(1 / a.count), coefficient(a.state(0)) {}
 
-  void see(const Lanes<T>& rows) {
+  INLINE void see(const Lanes<T>& rows) {
     const Vec<T> y = rows.target(), w = rows.weight(), m = rows.output(0), one = Vec<T>{} + T(1);
     const Vec<T> error = magnitude<T>(y - m), floor = Vec<T>{} + T(1e-18);
     const Softplus<T> nu(rows.output(1)), excess(rows.output(2)), b(rows.output(3));

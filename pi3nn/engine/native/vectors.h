@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <type_traits>
 #if defined(__FMA__)
 #include <immintrin.h>
 #endif
@@ -19,11 +20,12 @@
 #define REGISTER_ROWS 4
 #else
 #define VECTOR_BYTES 16
-#define REGISTER_ROWS 4
+#define REGISTER_ROWS 2
 #endif
 
 // What must be part of its caller, for its arrays to be registers.
 #define INLINE __attribute__((always_inline)) inline
+#define INLINE_LAMBDA __attribute__((always_inline))
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #else
@@ -96,7 +98,7 @@ template <class T> struct Wide {
   Vec<T> part[PARTS<T>] = {};
 
   // The part for the vector that begins with number i.
-  Vec<T>& at(int64_t i) { return part[i / LANES<T> % PARTS<T>]; }
+  INLINE Vec<T>& at(int64_t i) { return part[PARTS<T> == 1 ? 0 : i / LANES<T> % PARTS<T>]; }
   T sum() const {
     Wide<T> w = *this;
     for (int half = PARTS<T> / 2; half > 0; half /= 2)
