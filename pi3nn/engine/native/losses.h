@@ -195,13 +195,13 @@ template <class T> struct Evidential {
     const Vec<T> sure = nu.value + nu.value + a;
     evidence.at(rows.first) += w * error * sure;
 
-    const Vec<T> part = scale * w, extra = coefficient * error;
+    const Vec<T> part = scale * w, weight = Vec<T>{} + coefficient;
     const Vec<T> pull = (a + T(0.5)) * ratio.slope;
     const Vec<T> by_error = (tiny ? Vec<T>{} : (pull + pull) / error) + coefficient * sure;
     rows.slope(0, part * (m > y ? by_error : m < y ? -by_error : Vec<T>{}));
-    rows.slope(1, part * ((pull - T(0.5)) * log_nu.slope +
-                          ((T(0.5) - pull) / (one + nu.value) + extra + extra) * nu.slope));
-    rows.slope(2, part * excess.slope * (ratio.value + gammas.slope + extra));
+    const Vec<T> rest = fused(weight, error, fused(weight, error, (T(0.5) - pull) / (one + nu.value)));
+    rows.slope(1, part * fused(pull - T(0.5), log_nu.slope, rest * nu.slope));
+    rows.slope(2, part * excess.slope * (fused(weight, error, ratio.value + gammas.slope)));
     rows.slope(3, part * (T(0.5) - pull) * log_b.slope);
   }
   void settle(const Lanes<T>&) {}

@@ -260,7 +260,7 @@ template <class T> inline Vec<T> logarithm(Vec<T> x) {
   p = p * z + T(1.0 / 7);
   p = p * z + T(1.0 / 5);
   p = p * z + T(1.0 / 3);
-  const Vec<T> twice = s + s, low = twice * z * p + n * K::ln2_low;
+  const Vec<T> twice = s + s, low = fused(twice * z, p, n * K::ln2_low);
   return n * K::ln2_high + (twice + low) + (x - x);
 }
 
