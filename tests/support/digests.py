@@ -65,7 +65,7 @@ def digest(loss: Loss, outputs: int, dtype: torch.dtype, **what: object) -> str:
             dropout=what.get("dropout", 0.0),
             l1=l1,
             l2=l1,
-        ),  # fmt: skip
+        ),
         list(range(MEMBERS)),
         sqr.drawn_quantiles if drawn else None,
         int(drawn),
