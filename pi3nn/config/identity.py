@@ -32,6 +32,9 @@ ADDED: dict[str, Any] = {
     "dataset.limit": None,
     "dataset.bundled": None,
     "dataset.spin_up": False,
+    "method.rows_per_epoch": None,
+    "method.pairs": False,
+    "method.stop_at_overflow": False,
 }
 
 # Settings that came later: key -> the one whose value it had before; left out where they are the same.

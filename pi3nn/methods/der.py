@@ -4,7 +4,8 @@ normal-inverse-gamma distribution over mean and variance of `y`; with W = 2 b (1
     NLL  = log(pi / nu) / 2 - a log W + (a + 1/2) log(nu (y - m)^2 + W) + lnG(a) - lnG(a + 1/2),
     loss = mean NLL + c (mean |y - m| (2 nu + a) - epsilon),
 
-where `c` is fixed or grows with the bracket from step to step. The interval is m +- z s with z the
+where `c` is fixed or grows with the bracket from step to step. The released runs leave this in two
+places, `method.pairs` and `method.stop_at_overflow`. The interval is m +- z s with z the
 normal quantile and s^2 = b / (nu (a - 1)) the epistemic variance (as in the released runs), or that
 of the Student-t predictive distribution. One training serves every level.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from pi3nn.engine.init import Init, LayerInit
-from pi3nn.engine.losses import Info, KnownLoss
+from pi3nn.engine.losses import Info, KnownLoss, Loss
 from pi3nn.engine.native import FusedLoss
 from pi3nn.engine.recipe import Recipe
 from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
@@ -37,6 +39,9 @@ KEPT = ("point", "log_nu", "log_excess", "log_b")
 LARGEST_SPREAD = 1000.0
 """Standard deviations beyond are cut off, as in the released runs (discrepancies 4.1)."""
 
+SMALLEST_NU = math.sqrt(math.pi / torch.finfo(torch.float32).max)
+"""Below, the slope pi / nu / nu of the released loss is infinite in float32 (discrepancies 4.2)."""
+
 
 @dataclass
 class Settings(NetSettings):
@@ -48,6 +53,8 @@ class Settings(NetSettings):
     epsilon: float = MISSING
     eps: float = MISSING
     interval: str = MISSING
+    pairs: bool = False
+    stop_at_overflow: bool = False
 
 
 @dataclass
@@ -76,13 +83,21 @@ class DER(NetMethod):
         require_positive(settings, "eps")
         require_not_negative(settings, "coefficient", "coefficient_rate", "epsilon")
 
+    def step_rows(self, rows: int, settings: Any) -> int:
+        batch = super().step_rows(rows, settings)
+        return batch * batch if settings.pairs else batch
+
     def fit(self, stack: Stack) -> NetFit:
+        loss: Loss = partial(evidential_loss, pairs=True) if stack.common.pairs else LOSS
+        names = ("coefficient", "coefficient_rate", "epsilon")
         return self.trained(
             stack,
             Init(default=LayerInit("glorot")),
             _recipe(stack),
-            LOSS,
-            state={name: stack.tensor(name) for name in LOSS.fused.state},
+            loss,
+            state={name: stack.tensor(name) for name in names}
+            | {"smallest_nu": SMALLEST_NU * stack.tensor("stop_at_overflow")},
+            may_stop=stack.common.stop_at_overflow,
         )
 
     def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
@@ -99,27 +114,52 @@ class DER(NetMethod):
         return point - quantile * spread, point + quantile * spread
 
 
-def evidential_loss(z: Tensor, y: Tensor, weights: Tensor, info: Info) -> Tensor:
-    """Loss ``(M,)`` of outputs ``z (M, B, 4)``; moves the coefficient on for the next step."""
-    error = (y - z[..., 0]).abs()
+def evidential_loss(
+    z: Tensor, y: Tensor, weights: Tensor, info: Info, pairs: bool = False
+) -> Tensor:
+    """Loss ``(M,)`` of outputs ``z (M, B, 4)``; moves the coefficient on for the next step.
+
+    With `pairs` every target of the batch is compared with every output, and the mean is over all
+    pairs, as in the released flight runs (discrepancies 4.4). A `nu` below ``state["smallest_nu"]``
+    makes the loss infinite.
+    """
     log_nu, _, log_b = _log_softplus(z[..., 1:]).unbind(-1)
     nu, a = softplus(z[..., 1]), softplus(z[..., 2]) + 1
     log_w = math.log(2) + log_b + torch.log1p(nu)
-    # nu (y - m)^2 / W as a logarithm: neither a vanishing W nor a huge error can overflow.
-    log_ratio = 2 * error.clamp_min(1e-18).log() + log_nu - log_w
-    nll = (math.log(math.pi) - log_nu + log_w) / 2 + (a + 0.5) * softplus(log_ratio) + _lgammas(a)
+    if pairs:
+        # Only error and surprise are of the pair (M, targets, outputs): their means over targets.
+        error, surprise = (
+            torch.einsum("mt,mto->mo", weights / info.rows.unsqueeze(1), of_pairs)
+            for of_pairs in _error(y[:, :, None], z[:, None, :, 0], log_nu[:, None], log_w[:, None])
+        )
+    else:
+        error, surprise = _error(y, z[..., 0], log_nu, log_w)
+    nll = (math.log(math.pi) - log_nu + log_w) / 2 + (a + 0.5) * surprise + _lgammas(a)
     evidence = (weights * error * (2 * nu + a)).sum(dim=1) / info.rows - info.state["epsilon"]
     coefficient = info.state["coefficient"]
     step = info.state["coefficient_rate"] * evidence.detach()
     info.state["coefficient"] = coefficient + step
-    return (weights * nll).sum(dim=1) / info.rows + coefficient * evidence
+    loss = (weights * nll).sum(dim=1) / info.rows + coefficient * evidence
+    overflows = (nu < info.state["smallest_nu"].unsqueeze(1)) & (weights != 0)
+    return loss.masked_fill(overflows.any(dim=1), math.inf)
 
 
 LOSS = KnownLoss(
     evidential_loss,
-    FusedLoss("evidential", state=("coefficient", "coefficient_rate", "epsilon"), moves=True),
+    FusedLoss(
+        "evidential",
+        state=("coefficient", "coefficient_rate", "epsilon", "smallest_nu"),
+        moves=True,
+    ),
 )
 """`evidential_loss`, for both engines."""
+
+
+def _error(y: Tensor, m: Tensor, log_nu: Tensor, log_w: Tensor) -> tuple[Tensor, Tensor]:
+    """``|y - m|`` and ``log(1 + nu (y - m)^2 / W)``."""
+    error = (y - m).abs()
+    # nu (y - m)^2 / W as a logarithm: neither a vanishing W nor a huge error can overflow.
+    return error, softplus(2 * error.clamp_min(1e-18).log() + log_nu - log_w)
 
 
 def _log_softplus(z: Tensor) -> Tensor:
@@ -138,7 +178,8 @@ def _lgammas(a: Tensor) -> Tensor:
 
 def _recipe(stack: Stack) -> Recipe:
     settings = stack.common
-    steps = settings.epochs * stack.x.shape[1] // settings.batch
+    rows = settings.rows_per_epoch or stack.x.shape[1]
+    steps = settings.epochs * rows // settings.batch
     return recipe(stack, epochs=None, steps=steps, eps=settings.eps, batching="draw")
 
 

@@ -1,11 +1,12 @@
 """Is our number the printed one? The one engine behind every verdict, on the screen and in the report.
 
-A verdict knows its sampling error: `RULES` say in words what `tolerance`, `_width` and
-`confidence_tolerance` compute. 0.01 (0.005) stands for the rounding of two printed numbers. An extreme
-of many runs scatters like one of them: by its test rows. A printed width is that of one split, so ours
-is judged by the scatter of our splits, where our best coverage agrees with the printed one: widths at
-different coverages say nothing. Printed confidences are those of single runs. The quarters are there
-because runs that scatter widely would agree with anything.
+A verdict knows its sampling error: `RULES` say in words what `tolerance`, `_width` and `verdict_of`
+compute. 0.01 (0.005) stands for the rounding of two printed numbers. An extreme of many runs scatters
+like one of them: by its test rows. A printed width is that of one split, so ours is judged by the
+scatter of our splits, where our best coverage agrees with the printed one: widths at different
+coverages say nothing; the quarter is there because splits that scatter widely would agree with
+anything. A printed confidence is one single run, so it is judged by its place among our single runs
+(`pi3nn.paper.standing`), unless these scatter so widely that they would agree with anything.
 
 A number that differs where the paper contradicts itself or its files (``known.csv``, kind "cannot")
 can't be reproduced; other differences with a known cause keep their verdict and name the cause.
@@ -16,51 +17,71 @@ from __future__ import annotations
 import csv
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pi3nn.paper import paper_methods, published
 from pi3nn.paper.published import Cell, Place
-from pi3nn.results.tables import Entry
+from pi3nn.paper.standing import CENTRAL, ENOUGH, MOST_SCATTER, RARE, Standing
+from pi3nn.results.tables import Entry, counted
 
 EQUAL = "equal as printed"
 WITHIN = "within sampling error"
+TAIL = "tail of the scatter"
+WIDE = "scatter too wide to tell"
 DIFFERS = "differs"
 CANNOT = "can't be reproduced"  # differs, and the paper contradicts itself or its files there
 NOT_RUN = "not run"
-ALL = (EQUAL, WITHIN, DIFFERS, CANNOT, NOT_RUN)
+ALL = (EQUAL, WITHIN, TAIL, WIDE, DIFFERS, CANNOT, NOT_RUN)
 
 RULES = (
     "Mean PICP: ours and printed differ by at most 0.01 + 2 standard errors of both; std 0.005 + 2 "
     "standard errors; best and worst 0.01 + 2 binomial standard deviations of one test set.",
     "Width: half a unit of the last printed digit + 2 standard deviations of our splits, but no more "
     "than a quarter of the printed width, and only where the best coverages agree.",
-    "Confidence (Tables 2 and 3): 0.01 + 2 standard deviations of single runs, as the printed ones "
-    "are, but no more than 0.26, since runs that scatter widely would agree with anything.",
+    "Confidence (Tables 2 and 3): the printed number is one single run, so it gets its place among our "
+    'single runs: "at 95 % of 40 runs" means that 95 % of them are below it; those that round to it '
+    f"count half. Beyond all of our runs: differs (fewer than {ENOUGH} can't tell: by chance one more "
+    f"run is beyond all of them in more than {100 * RARE:g} % of cases). Else, where the central "
+    f"{100 * CENTRAL:g} % of our runs span more than {MOST_SCATTER:g}: scatter too wide to tell. Else by "
+    f"the two-sided p of its rank, twice the share of runs on its emptier side: {RARE:g} or more is "
+    "within sampling error, or equal as printed where our mean rounds to it; less is the tail of the "
+    "scatter.",
     "Can't be reproduced: differs, where the paper contradicts itself or the authors' own files; the "
     "reason stands with the cell.",
 )
-MOST_SCATTER = 0.25  # a quarter of the scale of confidences
 _NO_CAUSE = "no cause known"
-_ONE_RUN = "one run only, whose scatter is not known"
 
 
 @dataclass(frozen=True)
 class Ours:
-    """Our number and what its verdict needs."""
+    """Our number and what its verdict needs: a tolerance or, of a confidence, a standing."""
 
     value: float
     method: str  # that of our runs, which may not be the name of the paper's column
-    tolerance: float  # how far it may be from the printed one by chance
     basis: str  # what it is made of
+    tolerance: float | None = None  # how far it may be from the printed one by chance
+    standing: Standing | None = None  # of the printed one among our runs
     problem: str = ""  # why the two can't be compared
-    doubt: str = ""  # why a difference may be chance all the same
+
+    def near(self, value: float) -> bool:
+        return self.tolerance is not None and abs(self.value - value) <= self.tolerance
+
+    @property
+    def doubt(self) -> str:
+        """Why a difference may be chance all the same."""
+        return self.standing.doubt if self.standing else ""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One number of ours beside a printed one; ``printed`` is empty where the paper has a blank."""
+    """One number of ours beside a printed one; ``printed`` is empty where the paper has a blank.
+
+    Of a confidence there is no tolerance; ``share_below``, ``of_runs`` and, in words, ``standing`` say
+    where the printed one stands among our runs.
+    """
 
     protocol: str
     table: str
@@ -71,16 +92,19 @@ class Judged:
     printed: str
     ours: float | None = None
     tolerance: float | None = None
+    share_below: float | None = None
+    of_runs: int | None = None
     verdict: str = ""
     reason: str = ""
     basis: str = ""
+    standing: str = ""
 
     @property
     def explanation(self) -> str:
-        """The verdict with its reason, for those who see no other column; empty without a reason."""
-        if not self.reason or self.verdict in (EQUAL, WITHIN):
+        """The verdict with its reason, for those who see no other column; empty if all is well."""
+        if self.verdict in (EQUAL, WITHIN):
             return self.reason
-        return f"{self.verdict}; {self.reason}"
+        return "; ".join(filter(None, [self.verdict, self.reason]))
 
 
 def judged(protocol: str, place: Place, ours: Ours | str) -> Judged:
@@ -92,21 +116,32 @@ def judged(protocol: str, place: Place, ours: Ours | str) -> Judged:
     start = Judged(protocol, table, cell.place, method, column, statistic, cell.printed)
     if isinstance(ours, str):
         return replace(start, verdict=NOT_RUN, reason=ours)
-    verdict, reason = verdict_of(ours.value, cell, ours.tolerance), ""
+    verdict, reason = verdict_of(ours, cell), ""
     cause = _cause(protocol, place, ours.method, cell)
     if ours.problem or verdict == DIFFERS:
         verdict, reason = _explained(cause, cell, ours)
-    elif cause and cause.cannot:
+    elif cause and verdict == TAIL:
+        reason = cause.reason
+    elif cause and cause.cannot and verdict != WIDE:
         reason = f"agrees, though {cause.reason}"
     numbers = replace(start, ours=ours.value, tolerance=ours.tolerance, basis=ours.basis)
+    if ours.standing:
+        below, runs, words = ours.standing.below, ours.standing.runs, ours.standing.text
+        numbers = replace(numbers, share_below=below, of_runs=runs, standing=words)
     return replace(numbers, verdict=verdict, reason=reason)
 
 
-def verdict_of(ours: float, cell: Cell, tolerance: float) -> str:
+def verdict_of(ours: Ours, cell: Cell) -> str:
     """Compare one number with a printed cell, whatever the cause of a difference may be."""
-    if round(ours, cell.decimals) == cell.value:
-        return EQUAL
-    return WITHIN if abs(ours - cell.value) <= tolerance else DIFFERS
+    agrees = EQUAL if round(ours.value, cell.decimals) == cell.value else WITHIN
+    standing = ours.standing
+    if standing is None:
+        return agrees if agrees == EQUAL or ours.near(cell.value) else DIFFERS
+    if standing.beyond:
+        return DIFFERS
+    if standing.wide:
+        return WIDE
+    return TAIL if standing.rare else agrees
 
 
 # --- known causes --------------------------------------------------------------------------------
@@ -147,8 +182,8 @@ def _explained(cause: _Cause | None, cell: Cell, ours: Ours) -> tuple[str, str]:
     if not cause.cannot:
         return DIFFERS, reason
     if cell.files is not None:
-        near = abs(ours.value - cell.files) <= ours.tolerance
-        reason += f"; ours is {'within' if near else 'outside'} sampling error of that"
+        near = "within" if ours.near(cell.files) else "outside"
+        reason += f"; ours is {near} sampling error of that"
     return CANNOT, reason
 
 
@@ -189,7 +224,7 @@ def _coverage(entry: Entry, place: Place) -> Ours:
     printed_std = entry.stats["std"] if entry.method == "sqr" or std is None else std.value
     printed = cell.value if cell else entry.stats["best"]
     allowed = tolerance(name, entry, printed, printed_std)
-    return Ours(entry.stats[name], entry.method, allowed, _basis(entry))
+    return Ours(entry.stats[name], entry.method, _basis(entry), allowed)
 
 
 def tolerance(statistic: str, entry: Entry, printed: float, printed_std: float) -> float:
@@ -212,10 +247,10 @@ def _width(entry: Entry, place: Place) -> Ours:
     if cell:
         allowed = 0.5 * 10.0**-cell.decimals + min(allowed, cell.value / 4)
     problem = ""
-    if printed and abs(coverage.value - printed.value) > coverage.tolerance:
+    if printed and not coverage.near(printed.value):
         problem = f"our best coverage is {coverage.value:.3f}, not {printed.printed}"
     basis = f"at PICP {coverage.value:.3f}; splits: {', '.join(f'{w:.3f}' for w in widths)}"
-    return Ours(entry.stats["width"], entry.method, allowed, basis, problem)
+    return Ours(entry.stats["width"], entry.method, basis, allowed, problem=problem)
 
 
 def _basis(entry: Entry) -> str:
@@ -224,23 +259,14 @@ def _basis(entry: Entry) -> str:
     return f"{len(entry.records)} members{failed}, {what}, {entry.rows} test rows"
 
 
-def on_confidence(row: Any, protocol: str, place: Place) -> Judged:
+def on_confidence(row: Any, values: Sequence[float], protocol: str, place: Place) -> Judged:
     """The verdict on a cell of Tables 2 and 3.
 
-    `row` has the averages of `pi3nn.paper.ood.averages.averages`, by attribute.
+    `row` has the averages of `pi3nn.paper.ood.averages.averages`, by attribute; `values` the
+    statistic's value in every run.
     """
-    statistic = place[3]
-    scatter, runs = float(row.seeds_std if statistic == "mean" else row.spread_std), int(row.runs)
-    basis = f"{runs} run{'s' if runs > 1 else ''}, {row.n:.0f} rows, level {row.gamma:g}"
-    doubt = _ONE_RUN if runs == 1 else ""
-    if 2 * scatter > MOST_SCATTER:
-        doubt = f"our runs scatter by {scatter:.2g}"
-    value = float(row.confidence_mean if statistic == "mean" else row.confidence_std)
-    allowed = confidence_tolerance(scatter, runs)
-    return judged(protocol, place, Ours(value, row.method, allowed, basis, doubt=doubt))
-
-
-def confidence_tolerance(std: float, runs: int) -> float:
-    """How far ours may be from a printed single run; `std` over our runs, NaN if there is one."""
-    scatter = 0.0 if math.isnan(std) else 2 * std * math.sqrt(1 + 1 / runs)
-    return 0.01 + min(scatter, MOST_SCATTER)
+    cell = published.cell(*place)
+    basis = f"{counted(len(values), 'run')}, {row.n:.0f} rows, level {row.gamma:g}"
+    standing = Standing.of(values, cell) if cell else None
+    mean = sum(values) / len(values)
+    return judged(protocol, place, Ours(mean, row.method, basis, standing=standing))

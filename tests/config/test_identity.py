@@ -83,3 +83,15 @@ def test_settings_of_an_earlier_version_lose_what_is_gone() -> None:
     # What was never computed otherwise can't be taken for it.
     assert "decay_unit" in config.without_removed("qd", {"decay_unit": "epoch"})
     assert config.without_removed("sqr", {"hidden": 3}) == {"hidden": 3}
+
+
+@pytest.mark.parametrize("method", ["qd", "piven", "sqr", "der", "cqr"])
+def test_keys_of_released_runs_are_left_out_where_they_are_off(method: str) -> None:
+    later = {"rows_per_epoch", "pairs", "stop_at_overflow"}
+    assert later.isdisjoint(identity.decisive(resolved(f"method={method}"))["method"])
+
+
+def test_keys_of_released_runs_are_part_of_the_name_where_they_are_on() -> None:
+    flight = identity.decisive(resolved("experiment=flight", "method=der", "protocol=released"))
+    on = {"rows_per_epoch": 9133, "pairs": True, "stop_at_overflow": True}
+    assert flight["method"].items() >= on.items()

@@ -116,6 +116,23 @@ def test_slices_follow_taxi_out(open_flights, tmp_path):
     assert sorted(sets["rank1"].x[:, 5]) == [123, 127]  # A: 75 to 80 %
 
 
+def test_ties_at_the_edge_of_a_slice_are_broken_at_random_by_the_split(open_flights, tmp_path):
+    """Only D's first row is below its others: 1 of the 2 training rows is any of 39 that are equal."""
+    frame = _flights(40)
+    in_d = frame["Origin"] == "D"
+    frame.loc[in_d, "TaxiOut"] = [1] + [2] * 39
+    frame.loc[in_d, "Distance"] = range(100, 140)
+    (tmp_path / "f.csv").write_bytes(_csv(frame))
+    flights = open_flights(tmp_path / "f.csv", sampling="slices")
+    trained = [sorted(flights.split(s).sets["train"].x[:, 3]) for s in (*range(1, 21), 1)]
+    assert all(lowest == 100 for lowest, _ in trained)
+    assert len({tie for _, tie in trained}) > 10
+    assert trained[0] == trained[-1]
+    for split in (1, 2):
+        sets = flights.split(split).sets
+        assert not set(sets["train"].x[:, 3]) & set(sets["rank4"].x[:, 3])
+
+
 def test_ranks_are_shares_of_all_departures_counted_before_rows_are_dropped(tmp_path):
     # 2000 departures: 20 are exactly 1 % (rank 2), 5 exactly 0.25 % (rank 3), 1 is 0.05 % (rank 4).
     counts = {"BIG": 1953, "HUB": 21, "MID": 20, "LOW": 5, "ONE": 1}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pi3nn.paper import paper_methods, report, tasks, verdicts
-from pi3nn.paper.report import source
+from pi3nn.paper.report import cells, source
 from pi3nn.paper.run_verdicts import beside_paper
 from tests.conftest import REPOSITORY
 
@@ -68,6 +68,22 @@ def test_the_screen_says_of_the_committed_runs_what_the_report_says(protocol: st
     assert compared == sum(table in ("table1", "mpiw") for table, *_ in report) - sum(
         key[3] == "picp" for key in report
     )
+
+
+@pytest.mark.parametrize("protocol", tasks.PROTOCOLS)
+def test_the_tables_of_the_experiments_have_the_verdicts_of_the_report(protocol: str) -> None:
+    records = source.read(RESULTS, protocol)
+    report = {(c.table, c.method, c.column, c.statistic): c for c in cells.judged(records)}
+    compared = 0
+    for table, experiment in source.EXPERIMENTS.items():
+        numbers = source.lowest(records.ood[experiment].numbers)
+        for row in numbers[numbers["paper"] != ""].to_dict("records"):
+            cell = report[table, row["method"], row["set"], "mean"]
+            assert row["verdict"] == cell.verdict
+            assert row["standing"] == cell.standing
+            assert row["confidence_mean"] == pytest.approx(cell.ours)
+            compared += 1
+    assert compared == sum(table in source.EXPERIMENTS for table, *_ in report) / 2
 
 
 @pytest.mark.slow

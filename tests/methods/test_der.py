@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from scipy.special import gammaln
 from scipy.stats import norm, t
 
 from pi3nn.methods import der
-from pi3nn.methods.shared.contract import FitAtLevels
+from pi3nn.methods.shared.contract import FitAtLevels, Stack
 from tests.support.methods import Array, assert_finite, assert_gradient, info, settings, stack
 
 N = 12
@@ -39,6 +41,7 @@ def draw(case: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def constants(dtype: torch.dtype = torch.float64) -> dict[str, torch.Tensor]:
     values = {"coefficient": (0.3, 0.0), "coefficient_rate": (1e-4, 0.0), "epsilon": (0.01, 0.01)}
+    values["smallest_nu"] = (0.0, 0.0)
     return {name: torch.tensor(pair, dtype=dtype) for name, pair in values.items()}
 
 
@@ -148,3 +151,102 @@ def test_student_t_intervals_of_a_fit_cover_noisy_data() -> None:
     y = members.y.numpy()
     inside = ((lower[:, 0] <= y) & (y <= upper[:, 0])).mean(axis=1)
     assert ((inside > 0.8) & (inside < 0.99)).all(), inside
+
+
+def all_pairs(z: Array, y: Array, coefficient: float) -> tuple[float, float]:
+    """As `by_hand`, with every target against every output, one pair at a time."""
+    pairs = [by_hand(z[[o]], y[[t]], coefficient) for t in range(len(y)) for o in range(len(z))]
+    return float(np.mean([loss for loss, _ in pairs])), float(np.mean([r for _, r in pairs]))
+
+
+@pytest.mark.parametrize("case", range(6))
+def test_with_pairs_the_loss_is_the_mean_of_the_formula_over_all_pairs(case: int) -> None:
+    z, y = draw(case)
+    about = info(y, **constants())
+    ours = der.evidential_loss(z, y, torch.ones_like(y), about, pairs=True)
+    expected = [all_pairs(z[m].numpy(), y[m].numpy(), (0.3, 0.0)[m]) for m in range(2)]
+    np.testing.assert_allclose(ours, [loss for loss, _ in expected], rtol=1e-8)
+    grown = 0.3 + 1e-4 * (expected[0][1] - 0.01)
+    assert float(about.state["coefficient"][0]) == pytest.approx(grown, rel=1e-12)
+
+
+def test_with_pairs_the_gradient_is_that_of_finite_differences() -> None:
+    z, y = draw(2)
+    assert_gradient(
+        lambda v: der.evidential_loss(v, y, torch.ones_like(y), info(y, **constants()), True), z
+    )
+
+
+def test_rows_of_weight_0_are_in_no_pair() -> None:
+    z, y = draw(3)
+    weights = torch.ones_like(y)
+    weights[:, 9:] = 0
+    about = dataclasses.replace(info(y, **constants()), rows=weights.sum(dim=1))
+    few = der.evidential_loss(z[:, :9], y[:, :9], weights[:, :9], about, pairs=True)
+    about.state.update(constants())
+    torch.testing.assert_close(der.evidential_loss(z, y, weights, about, pairs=True), few)
+
+
+@pytest.mark.parametrize("engine", ["native", "torch"])
+def test_with_pairs_a_fit_is_another_one_in_both_engines(engine: str) -> None:
+    each = [settings("der", hidden=8, epochs=5, batch=16, pairs=pairs) for pairs in (False, True)]
+    alone, paired = (
+        der.METHOD.fit(dataclasses.replace(stack([one] * 2), engine=engine)) for one in each
+    )
+    assert not paired.failures
+    assert not torch.allclose(alone.net.flat, paired.net.flat, atol=1e-3)
+
+
+def test_the_slope_of_the_released_loss_overflows_below_the_smallest_nu() -> None:
+    for factor, overflows in ((0.999, True), (1.001, False)):
+        nu = torch.tensor(der.SMALLEST_NU * factor, dtype=torch.float32, requires_grad=True)
+        (slope,) = torch.autograd.grad(torch.log(torch.tensor(math.pi) / nu) / 2, nu)
+        assert bool(slope.isinf()) == overflows
+        assert bool(slope.isfinite()) != overflows
+
+
+def test_a_nu_below_the_smallest_makes_the_loss_infinite_unless_its_row_does_not_count() -> None:
+    z, y = draw(4)
+    z[:, 5, 1] = math.log(der.SMALLEST_NU) - 0.01
+    state = constants() | {"smallest_nu": torch.tensor([der.SMALLEST_NU, 0.0]).double()}
+    weights = torch.ones_like(y)
+    for pairs in (False, True):
+        loss = der.evidential_loss(z, y, weights, info(y, **state), pairs)
+        assert loss.isinf().tolist() == [True, False]
+    weights[:, 5] = 0
+    assert der.evidential_loss(z, y, weights, info(y, **state)).isfinite().all()
+
+
+def _one_row_far_out(engine: str, **changes: Any) -> Stack:
+    """Two members on 64 rows; one row of the first is so far out that its nu is below any border."""
+    chosen = settings("der", hidden=8, batch=4, epochs=8, **changes)
+    members = stack([chosen] * 2, rows=64)
+    start = der.METHOD.fit(dataclasses.replace(members, settings=[_no_step(chosen)] * 2))
+    rows = torch.randn(64, 3, generator=torch.Generator().manual_seed(1)) * 1e4
+    nu = start.outputs(rows.expand(2, 64, 3))["log_nu"][0]
+    members.x[0, 7] = rows[int(nu.argmin())]
+    return dataclasses.replace(members, engine=engine)
+
+
+def _no_step(chosen: Any) -> Any:
+    return dataclasses.replace(chosen, learning_rate=1e-12, epochs=1)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_a_member_ends_before_the_step_that_overflows_in_both_engines(pairs: bool) -> None:
+    ends = []
+    for engine in ("native", "torch"):
+        members = _one_row_far_out(engine, pairs=pairs, stop_at_overflow=True)
+        fitted = der.METHOD.fit(members)
+        assert not fitted.failures
+        first, second = fitted.scalars["steps"].int().tolist()
+        assert 2 <= first < second == 8 * 64 // 4
+        ends.append(first)
+        # The same training, made to end there.
+        same = dataclasses.replace(
+            members.common, stop_at_overflow=False, epochs=1, rows_per_epoch=4 * first
+        )
+        short = der.METHOD.fit(dataclasses.replace(members, settings=[same] * 2))
+        assert torch.equal(fitted.net.flat[0], short.net.flat[0])
+        assert "steps" not in short.scalars
+    assert ends[0] == ends[1]

@@ -71,6 +71,27 @@ def test_the_grids_are_those_of_the_paper(method: str, members: int) -> None:
     assert len(reproduce.prepare(task).asked.members) == members
 
 
+@pytest.mark.parametrize(
+    ("protocol", "name", "first", "splits", "runs"),
+    [
+        ("released", "flight-flight-qd", 10, 4, 40),
+        ("paper", "flight-flight-qd", 1, 1, 40),
+        ("released", "cubic10d-cubic10d-qd", 12345, 1, 40),
+        ("paper", "cubic10d-cubic10d-qd", 1, 1, 40),
+        ("released", "cubic1d-cubic1d-qd", 1, 1, 10),
+    ],
+)
+def test_tables_of_single_runs_have_forty_of_ours_the_authors_first(
+    protocol: str, name: str, first: int, splits: int, runs: int
+) -> None:
+    (task,) = tasks.selected(protocol, "full", [name])
+    cfg = composed(*task.overrides)
+    assert cfg.seeds[0] == first
+    assert len(set(cfg.seeds)) * splits == len(cfg.seeds) * len(cfg.splits) == runs
+    if splits > 1:
+        assert list(cfg.splits) == list(range(1, splits + 1))
+
+
 def test_quick_tasks_have_fewer_members_and_rows() -> None:
     (full,), (quick,) = (tasks.selected("paper", b, ["uci-kin8nm-qd"]) for b in tasks.BUDGETS)
     members = reproduce.prepare(quick).asked.members

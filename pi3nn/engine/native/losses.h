@@ -173,10 +173,12 @@ template <class T> struct LogSoftplus {
 template <class T> struct Evidential {
   static constexpr bool whole = false;
   const About<T>& about;
-  const T scale, coefficient;
+  const T scale, coefficient, smallest;  // a smaller nu makes the loss infinite
   Wide<T> nll, evidence;
+  Vec<T> overflows = {};
 
-  explicit Evidential(const About<T>& a) : about(a), scale(1 / a.count), coefficient(a.state(0)) {}
+  explicit Evidential(const About<T>& a)
+      : about(a), scale(1 / a.count), coefficient(a.state(0)), smallest(a.state(3)) {}
 
   INLINE void see(const Lanes<T>& rows) {
     const Vec<T> y = rows.target(), w = rows.weight(), m = rows.output(0), one = Vec<T>{} + T(1);
@@ -185,6 +187,7 @@ template <class T> struct Evidential {
     const LogSoftplus<T> log_nu(rows.output(1), nu), log_b(rows.output(3), b);
     const Vec<T> a = excess.value + T(1);
     const Vec<T> log_w = T(0.69314718055994530942) + log_b.value + logarithm<T>(T(1) + nu.value);
+    overflows = nu.value < smallest ? one : overflows;
     const auto tiny = error < floor;
     const Vec<T> log_error = logarithm<T>(tiny ? floor : error);
     const Softplus<T> ratio(log_error + log_error + log_nu.value - log_w);
@@ -208,6 +211,7 @@ template <class T> struct Evidential {
   T value() const {
     const T bracket = evidence.sum() / about.count - about.state(2);
     static_cast<T*>(about.loss.next)[about.member] = coefficient + about.state(1) * bracket;
+    if (sum<T>(overflows) > 0) return std::numeric_limits<T>::infinity();
     return nll.sum() / about.count + coefficient * bracket;
   }
 };

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from omegaconf import MISSING
 from torch import Tensor
 
-from pi3nn.engine.batches import TrainingRows
+from pi3nn.engine.batches import TrainingRows, batches_per_epoch
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.loop import LastInput, Outcome
 from pi3nn.engine.losses import Loss
@@ -43,6 +43,7 @@ class NetSettings:
     layers: int = MISSING
     activation: str = MISSING
     epochs: int = MISSING
+    rows_per_epoch: int | None = None
     batch: int = MISSING
     learning_rate: float = MISSING
 
@@ -73,6 +74,8 @@ class NetMethod(Method):
     def check(self, settings: Any) -> None:
         require_one_of(settings, "activation", "relu", "tanh")
         require_positive(settings, "hidden", "layers", "epochs", "batch", "learning_rate")
+        if settings.rows_per_epoch is not None:
+            require_positive(settings, "rows_per_epoch")
 
     def shape(self, inputs: int, settings: Any) -> Shape:
         return Shape(
@@ -103,8 +106,13 @@ class NetMethod(Method):
         last_input: LastInput | None = None,
         uniforms: int = 0,
         state: Mapping[str, Tensor] | None = None,
+        may_stop: bool = False,
     ) -> NetFit:
-        """The members of a stack, from their first weights to their last; see `train`."""
+        """The members of a stack, from their first weights to their last; see `train`.
+
+        With `may_stop`, a loss that is not finite is an end, and no failure; the steps until then
+        are kept as ``scalars["steps"]``.
+        """
         shape = self.shape(stack.x.shape[2], stack.common)
         net = StackedMLP(shape, stack.members, device=stack.x.device, engine=stack.engine)
         initialise(net, init, generators(stack.seeds, "init"))
@@ -120,7 +128,10 @@ class NetMethod(Method):
             on_progress=stack.progress,
         )
         fitted = self.fitted(net, stack)
-        fitted.failures = failures(outcome, stack.y, fitted.interval(stack.x))
+        ended_early = {} if may_stop else outcome.failures
+        fitted.failures = failures(ended_early, stack.y, fitted.interval(stack.x))
+        if may_stop:
+            fitted.scalars["steps"] = _steps_made(outcome, recipe)
         return fitted
 
 
@@ -148,16 +159,22 @@ def recipe(stack: Stack, *names: str, **more: Any) -> Recipe:
     """
     varying = {name: stack.tensor(name) for name in ("learning_rate", *names)}
     common = {name: getattr(stack.common, name) for name in ("epochs", "batch")}
-    return Recipe(**{**common, **varying, **more})
+    chosen, rows = Recipe(**{**common, **varying, **more}), stack.common.rows_per_epoch
+    if rows is None or chosen.epochs is None or chosen.batch is None:
+        return chosen
+    steps = chosen.epochs * batches_per_epoch(rows, chosen.batch, chosen.batching)
+    return replace(chosen, epochs=None, steps=steps)
 
 
-def failures(outcome: Outcome, y: Tensor, interval: Sequence[Tensor] | None) -> dict[int, str]:
+def failures(
+    ended_early: Mapping[int, str], y: Tensor, interval: Sequence[Tensor] | None
+) -> dict[int, str]:
     """Members whose training failed or collapsed, and why, for `Fitted.failures`.
 
-    `y` and both of `interval` are targets and bounds ``(M, N)`` on the training rows.
+    `ended_early` has those that the loop froze, by their position. `y` and both of `interval` are targets and bounds ``(M, N)`` on the training rows.
     """
     if interval is None:
-        return outcome.failures
+        return dict(ended_early)
     widest = (interval[1] - interval[0]).abs().amax(dim=1)
     smallest = COLLAPSED * y.std(dim=1, correction=0)
     reasons = {}
@@ -166,4 +183,10 @@ def failures(outcome: Outcome, y: Tensor, interval: Sequence[Tensor] | None) -> 
             reasons[m] = "the interval of a training row is not finite"
         elif bool(widest[m] <= smallest[m]):
             reasons[m] = "collapsed: the intervals of all training rows have no width"
-    return reasons | outcome.failures
+    return {**reasons, **ended_early}
+
+
+def _steps_made(outcome: Outcome, recipe: Recipe) -> Tensor:
+    """Optimiser steps ``(M,)``, of a recipe that counts steps."""
+    made = [recipe.steps if step < 0 else step for step in outcome.diverged]
+    return outcome.loss.new_tensor(made)

@@ -49,12 +49,12 @@ def write(jobs: Sequence[SweptJob], folder: Path) -> bool:
 def _changed(jobs: Sequence[SweptJob]) -> dict[str, list[str]]:
     """By method, the keys that differ from the experiment's own.
 
-    Other seeds are no other settings here: verdicts are by the scatter of single runs, which more
-    seeds tell better.
+    Other seeds or splits are no other settings here: verdicts are by the scatter of single runs,
+    which more of them tell better.
     """
     return {
         str(job.store.result(job.keys[0])["member"]["method"]): [
-            key for key in job.changed if key != "seeds"
+            key for key in job.changed if key not in ("seeds", "splits")
         ]
         for job in jobs
     }

@@ -12,6 +12,7 @@ import pandas as pd
 
 from pi3nn.paper import paper_methods, published, verdicts
 from pi3nn.paper.ood import frame
+from pi3nn.paper.verdicts import Judged
 from pi3nn.results.records import COLUMNS
 from pi3nn.results.tables import each
 from pi3nn.store import Arrays, Store
@@ -65,6 +66,17 @@ class Runs:
         """Those with a trained member, in the order of the paper."""
         return paper_methods.in_order(list(dict.fromkeys(self.trained["method"])))
 
+    def confidences(self, method: str, gamma: float, name: str, statistic: str) -> list[float]:
+        """The confidence of a method on the set `name`, one number for each trained run.
+
+        `statistic` is mean or std: that of its rows.
+        """
+        wanted = {"status": "ok", "method": method, "gamma": gamma, "set": name}
+        of_these = np.logical_and.reduce(
+            [self.table[key] == value for key, value in wanted.items()]
+        )
+        return list(map(float, self.table.loc[of_these, f"score_{statistic}"]))
+
 
 _BY = ["method", "gamma", "set"]
 # What is measured is named as records are where a table has no other of that name.
@@ -83,39 +95,62 @@ def averages(runs: Runs) -> pd.DataFrame:
     """One row per method, level and set: means over runs, and the runs' own standard deviation.
 
     Columns: ``runs``, ``n``, ``picp``, ``mpiw`` (original units), ``confidence_mean``,
-    ``confidence_std``, ``auroc``, ``fpr95``, ``seeds_std`` (of ``confidence_mean``),
-    ``spread_std`` (of ``confidence_std``), ``failed``, ``crossed`` (rows with crossed bounds, per run)
-    and ``between_levels`` (per run).
+    ``confidence_std``, ``auroc``, ``fpr95``, ``seeds_std`` (of ``confidence_mean``), ``failed``,
+    ``crossed`` (rows with crossed bounds, per run) and ``between_levels`` (per run).
     """
     groups = runs.trained.groupby(_BY, sort=False)
     table = groups[list(_SHOWN)].mean().rename(columns=_SHOWN)
     table.insert(0, "runs", groups.size())
     table["seeds_std"] = groups["score_mean"].std()
-    table["spread_std"] = groups["score_std"].std()
-    judged = runs.table.groupby(_BY, sort=False)
-    table["failed"] = judged["status"].agg(lambda status: int((status != "ok").sum()))
-    table["crossed"] = judged["crossed"].mean()
+    every = runs.table.groupby(_BY, sort=False)
+    table["failed"] = every["status"].agg(lambda status: int((status != "ok").sum()))
+    table["crossed"] = every["crossed"].mean()
     table["between_levels"] = groups["between_levels"].mean()
     return table.reset_index()
 
 
-def beside_paper(table: pd.DataFrame, printed_in: str, runs: Runs) -> pd.DataFrame:
-    """The same rows with ``paper``, as printed, ``verdict`` on the mean and its ``explanation``.
+Position = tuple[str, float, str, str]
+"""Of one of our confidences: method, level, set and statistic (mean or std)."""
 
-    Empty where nothing is printed; no verdict where the runs of a method have other settings.
+
+def judged(table: pd.DataFrame, printed_in: str, runs: Runs) -> dict[Position, Judged]:
+    """A verdict on every average that is printed, but none where a method's runs have other settings.
+
+    `table` is that of `averages`.
     """
-    rows = [_beside(row, printed_in, runs) for row in each(table)]
-    columns = pd.DataFrame(rows, columns=["paper", "verdict", "explanation"], index=table.index)
-    return pd.concat([table, columns], axis=1)
+    return {
+        (row.method, row.gamma, row.set, statistic): verdicts.on_confidence(
+            row,
+            runs.confidences(row.method, row.gamma, row.set, statistic),
+            str(runs.first.protocol),
+            (printed_in, row.method, row.set, statistic),
+        )
+        for row in each(table)
+        for statistic in ("mean", "std")
+        if published.cell(printed_in, row.method, row.set, statistic)
+        and not runs.changed.get(row.method)
+    }
 
 
-def _beside(row: Any, printed_in: str, runs: Runs) -> tuple[str, str, str]:
-    place = (printed_in, row.method, row.set, "mean")
-    mean, std = published.cell(*place), published.cell(*place[:3], "std")
-    if mean is None or std is None:
-        return "", "", ""
-    printed = f"{mean.printed} ± {std.printed}"
-    if runs.changed.get(row.method):
-        return printed, "", ""
-    judged = verdicts.on_confidence(row, str(runs.first.protocol), place)
-    return printed, judged.verdict, judged.explanation
+def beside_paper(
+    table: pd.DataFrame, printed_in: str, cells: Mapping[Position, Judged]
+) -> pd.DataFrame:
+    """The same rows with ``paper``, as printed, and what `judged` says of the mean.
+
+    That is ``verdict``, ``standing`` (of the printed one among our runs) and ``explanation``. All are
+    empty where there is nothing.
+    """
+    rows = [_beside(row, printed_in, cells) for row in each(table)]
+    names = ["paper", "verdict", "standing", "explanation"]
+    return pd.concat([table, pd.DataFrame(rows, columns=names, index=table.index)], axis=1)
+
+
+def _beside(
+    row: Any, printed_in: str, cells: Mapping[Position, Judged]
+) -> tuple[str, str, str, str]:
+    mean, std = (published.cell(printed_in, row.method, row.set, name) for name in ("mean", "std"))
+    printed = f"{mean.printed} ± {std.printed}" if mean and std else ""
+    cell = cells.get((row.method, row.gamma, row.set, "mean"))
+    if cell is None:
+        return printed, "", "", ""
+    return printed, cell.verdict, cell.standing, cell.explanation

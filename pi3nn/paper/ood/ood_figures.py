@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
@@ -16,6 +17,7 @@ from scipy.stats import gaussian_kde
 from pi3nn.paper import paper_methods
 from pi3nn.paper.ood.averages import Runs
 from pi3nn.paper.paper_methods import ood_title
+from pi3nn.paper.standing import CENTRAL, central
 from pi3nn.results.figures import BAND, INSIDE, OUTSIDE
 from pi3nn.results.original_units import Array
 from pi3nn.store import Arrays
@@ -222,27 +224,44 @@ def before_training(ax: Axes, on: Line, off: Line) -> Axes:
 
 
 def flight(runs: Runs, table: pd.DataFrame) -> dict[str, Figure]:
-    """Table 3 as a picture: confidence by rank, ours with the scatter of runs, and the paper's."""
+    """Table 3 as a picture: confidence by rank, our mean and single runs, and the paper's."""
     gamma = runs.levels[0]
     figure, axes = _grid(len(runs.methods), 3 if len(runs.methods) == 6 else 4, 2.9, 2.6)
     for ax, method in zip(axes, runs.methods, strict=True):
         sets = table[(table["method"] == method) & (table["gamma"] == gamma)]
         rows = sets[sets["set"].str.startswith("rank")].sort_values("set")
         rank = rows["set"].str[-1].astype(int)
-        ours, std = rows["confidence_mean"], rows["seeds_std"].fillna(0)
-        ax.bar(rank, ours, yerr=std, color=BAND, label="ours")
+        ours = rows["confidence_mean"]
+        ax.bar(rank, ours, color=BAND, label="mean of our runs")
+        for number, name in zip(rank, rows["set"], strict=True):
+            single_runs(ax, number, runs.confidences(method, gamma, name, "mean"))
         for x in rank[ours < 0]:  # crossed bounds of released runs
             ax.text(x, 0.02, "< 0", ha="center", fontsize=8)
         printed = pd.to_numeric(rows["paper"].str.split(" ").str[0]).dropna()
-        ax.scatter(rank[printed.index], printed, color=OUTSIDE, s=18, zorder=3, label="paper")
+        ax.scatter(rank[printed.index], printed, color=OUTSIDE, s=22, zorder=4, label="paper")
         ax.set_title(ood_title(method), fontsize=9)
         ax.set_xticks([1, 2, 3, 4])
         ax.set_ylim(0, 1.05)
     handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, fontsize=8, ncols=2, loc="outside upper right", frameon=False)
+    named = sorted(dict(zip(names, handles, strict=True)).items())
+    figure.legend(
+        [handle for _, handle in named], [name for name, _ in named],
+        fontsize=8, ncols=4, loc="outside upper right", frameon=False,
+    )  # fmt: skip
     figure.supxlabel("rank of the airport (trained on rank 4)", fontsize=10)
     figure.supylabel(f"confidence at {gamma:.4g}", fontsize=10)
     return {"figure": figure}
+
+
+def single_runs(ax: Axes, x: float, values: Sequence[float]) -> Axes:
+    """Runs as dots beside each other, and the central 95 % of them as a line."""
+    label = f"central {100 * CENTRAL:g} % of our runs"
+    ax.vlines(x, *central(values), color="black", lw=1, zorder=2, label=label)
+    places = x + 0.3 * (np.linspace(-1, 1, len(values)) if len(values) > 1 else np.zeros(1))
+    ax.scatter(
+        places, values, color=INSIDE, s=7, alpha=0.6, lw=0, zorder=3, label="one run of ours"
+    )
+    return ax
 
 
 # --- streamflow ----------------------------------------------------------------------------------

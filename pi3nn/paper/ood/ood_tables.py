@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
-from pi3nn.paper.ood.averages import Runs, averages, beside_paper
+from pi3nn.paper.ood.averages import Position, Runs, averages, beside_paper, judged
 from pi3nn.paper.ood.measures import HIGHEST
 from pi3nn.paper.paper_methods import ood_title
+from pi3nn.paper.standing import ENOUGH, MOST_SCATTER, RARE
+from pi3nn.paper.verdicts import Judged
 from pi3nn.results import comparison
 from pi3nn.results.tables import each
 
@@ -33,6 +35,8 @@ class ExperimentReport:
     numbers: pd.DataFrame
     sections: list[Section]
     figures: Callable[[], dict[str, Any]]
+    # Verdicts on both statistics, where the paper prints numbers.
+    judged: Mapping[Position, Judged] = field(default_factory=dict)
 
 
 def _score(row: Any) -> str:
@@ -51,8 +55,9 @@ def _rule(table: pd.DataFrame, runs: Runs) -> list[str]:
     )
     if (table["verdict"] != "").any():
         rule += (
-            " Verdicts: the means differ by at most 0.01 + 2 standard deviations of single runs, as "
-            "the printed ones are; seeds=[1,2,3,4,5,6,7,8,9,10] tells how much that is."
+            " Verdicts: a printed mean is that of one single run; beyond all of ours it differs, else "
+            f"its rank among them decides (two-sided p of {RARE:g}), unless they scatter over more than "
+            f"{MOST_SCATTER:g}. Fewer than {ENOUGH} runs can't tell; seeds=[1,2,3] takes three."
         )
     printed = set(table.loc[table["paper"] != "", "method"])
     changed = {ood_title(m): keys for m, keys in runs.changed.items() if m in printed}
@@ -69,11 +74,13 @@ def _by_set(table: pd.DataFrame, runs: Runs) -> Iterator[tuple[str, dict[str, An
 
 def _explanations(table: pd.DataFrame, gamma: float) -> list[str]:
     """Why numbers of the table differ from the printed ones."""
+    rows = table[(table["gamma"] == gamma) & (table["explanation"] != "")]
     sets: dict[tuple[str, str], list[str]] = {}
-    for row in each(table[(table["gamma"] == gamma) & (table["explanation"] != "")]):
-        sets.setdefault((row.method, row.explanation), []).append(row.set)
+    for row in each(rows.sort_values("set", kind="stable")):
+        name = f"{row.set} ({row.standing})"
+        sets.setdefault((row.method, row.explanation), []).append(name)
     return comparison.shared(
-        (f"{ood_title(method)} {'/'.join(sorted(names))}", explanation)
+        (f"{ood_title(method)} {', '.join(names)}", explanation)
         for (method, explanation), names in sets.items()
     )
 
@@ -89,8 +96,9 @@ def _shown(rows: list[dict[str, str]]) -> pd.DataFrame:
 
 
 def _cubic10d(runs: Runs) -> ExperimentReport:
-    table = beside_paper(averages(runs), "conf_10d", runs)
-    gamma = runs.levels[0]
+    table, gamma = averages(runs), runs.levels[0]
+    cells = judged(table, "conf_10d", runs)
+    table = beside_paper(table, "conf_10d", cells)
     shown = []
     for title, sets in _by_set(table, runs):
         train, ood = sets["train"], sets["ood"]
@@ -116,7 +124,7 @@ def _cubic10d(runs: Runs) -> ExperimentReport:
         [*_rule(table, runs), *_between(table, runs, "test")],
         _explanations(table, gamma),
     )
-    return ExperimentReport(table, [section], lambda: _figures().cubic10d(runs, table))
+    return ExperimentReport(table, [section], lambda: _figures().cubic10d(runs, table), cells)
 
 
 # --- 1D cubic: Figure 1 ----------------------------------------------------------------------------
@@ -176,16 +184,17 @@ RANKS = ("rank1", "rank2", "rank3", "rank4")
 
 
 def _flight(runs: Runs) -> ExperimentReport:
-    table = beside_paper(averages(runs), "conf_flight", runs)
-    gamma = runs.levels[0]
+    table, gamma = averages(runs), runs.levels[0]
+    cells = judged(table, "conf_flight", runs)
+    table = beside_paper(table, "conf_flight", cells)
     scores, detection = [], []
     for title, sets in _by_set(table, runs):
-        cells = {"method": title}
+        shown = {"method": title}
         for number, rank in enumerate(RANKS, 1):
             row = sets[rank]
-            cells |= {f"rank {number}": _score(row), f"paper {number}": row.paper}
-            cells[f"verdict {number}"] = row.verdict
-        scores.append(cells)
+            shown |= {f"rank {number}": _score(row), f"paper {number}": row.paper}
+            shown[f"verdict {number}"] = row.verdict
+        scores.append(shown)
         columns = {f"AUROC {r[-1]} : 4": f"{sets[r].auroc:.3f}" for r in RANKS[:3]}
         columns["std of seeds, 1 to 4"] = " ".join(
             _if_any(sets[rank].seeds_std, ".3f") for rank in RANKS
@@ -209,7 +218,7 @@ def _flight(runs: Runs) -> ExperimentReport:
             ["Difference of the means in standard deviations of the training rows."],
         ),
     ]
-    return ExperimentReport(table, sections, lambda: _figures().flight(runs, table))
+    return ExperimentReport(table, sections, lambda: _figures().flight(runs, table), cells)
 
 
 def _distances(runs: Runs) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from pi3nn.paper import published, verdicts
 from pi3nn.paper.published import Place
-from pi3nn.paper.report.source import EXPERIMENTS, Source, lowest
+from pi3nn.paper.report.source import EXPERIMENTS, Source
 from pi3nn.paper.verdicts import Judged
 
 
@@ -19,8 +19,14 @@ def judged(source: Source) -> list[Judged]:
 
 def frame(cells: Sequence[Judged], budget: str) -> pd.DataFrame:
     """The printed cells as a table: ``verdicts.csv``."""
-    rows = [vars(cell) | {"budget": budget} for cell in cells if cell.printed]
-    return pd.DataFrame(rows).drop(columns="basis")
+    rows = [
+        vars(cell)
+        | {"reason": "; ".join(filter(None, [cell.standing, cell.reason])), "budget": budget}
+        for cell in cells
+        if cell.printed
+    ]
+    table = pd.DataFrame(rows).drop(columns=["basis", "standing"])
+    return table.astype({"of_runs": "Int64"})  # whole numbers, or empty
 
 
 def _blanks() -> list[Place]:
@@ -34,15 +40,13 @@ def _blanks() -> list[Place]:
 
 
 def _cell(source: Source, place: Place) -> Judged:
-    table, method, column, _ = place
+    table, method, column, statistic = place
     if table == "table1":
         return verdicts.on_uci(source.entry(method, column), source.protocol, place)
     if table == "mpiw":
         return verdicts.on_uci(source.uci.get((method, column)), source.protocol, place)
-    report = source.ood.get(EXPERIMENTS[table])
-    if report is not None:
-        numbers = report.numbers
-        rows = numbers[(numbers["method"] == method) & (numbers["set"] == column)]
-        if len(rows):
-            return verdicts.on_confidence(lowest(rows).iloc[0], source.protocol, place)
+    if (report := source.ood.get(EXPERIMENTS[table])) is not None:
+        at = (method, report.numbers["gamma"].min(), column, statistic)
+        if at in report.judged:
+            return report.judged[at]
     return verdicts.judged(source.protocol, place, "no records")

@@ -47,8 +47,9 @@ class Chapter:
         run = printed - count[verdicts.NOT_RUN]
         return (
             f"Of {printed} printed numbers {run} were run again: {count[verdicts.EQUAL]} are equal as "
-            f"printed, {count[verdicts.WITHIN]} within sampling error, {count[verdicts.DIFFERS]} differ, "
-            f"{count[verdicts.CANNOT]} can't be reproduced. Of {len(self.claims)} claims {answers['yes']} "
+            f"printed, {count[verdicts.WITHIN]} within sampling error, {count[verdicts.TAIL]} in the tail "
+            f"of our runs' scatter, which is too wide to tell for {count[verdicts.WIDE]}; "
+            f"{count[verdicts.DIFFERS]} differ, {count[verdicts.CANNOT]} can't be reproduced. Of {len(self.claims)} claims {answers['yes']} "
             f"hold, {answers['partly']} hold partly, {answers['no']} do not, {answers['not run']} were "
             "not run."
         )

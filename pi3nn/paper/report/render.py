@@ -22,6 +22,8 @@ class Look(NamedTuple):
 LOOKS = {
     verdicts.EQUAL: Look("=", r"\textcolor{agree}{$=$}", "equal"),
     verdicts.WITHIN: Look("≈", r"\textcolor{agree}{$\approx$}", "within"),
+    verdicts.TAIL: Look("~", r"\textcolor{tail}{$\sim$}", "tail"),
+    verdicts.WIDE: Look("?", r"\textcolor{cannot}{?}", "wide"),
     verdicts.DIFFERS: Look("≠", r"\textcolor{differ}{$\neq$}", "differs"),
     verdicts.CANNOT: Look("×", r"\textcolor{cannot}{$\times$}", "cannot"),
     verdicts.NOT_RUN: Look("–", "--", "notrun"),
@@ -73,6 +75,7 @@ _PREAMBLE = r"""\documentclass{article}
 \usepackage[table]{xcolor}
 \definecolor{best}{gray}{0.88}
 \definecolor{agree}{HTML}{0072B2}
+\definecolor{tail}{HTML}{8F6400}
 \definecolor{differ}{HTML}{D55E00}
 \definecolor{cannot}{gray}{0.45}
 \pagestyle{empty}
@@ -117,6 +120,8 @@ def details(box: Box) -> str:
         numbers = f"ours {cell.ours:.4f}"
         if cell.printed and cell.tolerance is not None:
             numbers += f", printed {cell.printed}, allowed {cell.tolerance:.4f}"
+        elif cell.standing:
+            numbers += f", printed {cell.printed}, {cell.standing}"
         parts += [numbers, cell.basis]
     elif cell.printed:
         parts.append(f"printed {cell.printed}")

@@ -23,7 +23,7 @@ from pi3nn.methods import der, piven, qd, sqr
 MEMBERS, N, INPUTS = 4, 90, 5
 COUNTS = [90, 40, 90, 20]  # rows of weight 1: in mini-batches of 16, 6, 3, 6 and 2 steps an epoch
 STATE = {"lambda_in": 15.0, "soften": 160.0}
-EVIDENTIAL = {"coefficient": 0.01, "coefficient_rate": 1e-3, "epsilon": 0.01}
+EVIDENTIAL = {"coefficient": 0.01, "coefficient_rate": 1e-3, "epsilon": 0.01, "smallest_nu": 0.0}
 LOSSES: dict[str, tuple[int, KnownLoss | MeanSquare, dict[str, float]]] = {
     "mean square": (1, MeanSquare(), {}),
     "qd": (2, qd.METHOD.known_loss(0.95, "sqrt_n"), STATE),

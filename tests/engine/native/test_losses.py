@@ -62,7 +62,7 @@ def numbers(state: int, members: int, dtype: torch.dtype) -> dict[str, Tensor]:
     """What differs between members, ordinary for most states and extreme for some."""
     soften = [160.0, 100.0, 0.1, 1e4, 1e12][state % 5]
     values = {"lambda_in": 15.0, "soften": soften, "epsilon": 0.01}
-    values |= {"coefficient": 0.3 * (state % 3), "coefficient_rate": 1e-2}
+    values |= {"coefficient": 0.3 * (state % 3), "coefficient_rate": 1e-2, "smallest_nu": 0.0}
     scale = torch.linspace(0.5, 1.5, members, dtype=dtype)
     return {key: value * scale for key, value in values.items()}
 

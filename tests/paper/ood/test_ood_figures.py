@@ -32,6 +32,16 @@ def test_confidence_is_drawn_over_the_shift() -> None:
     np.testing.assert_array_equal(line.get_xydata(), [[0, 0.9], [2.5, 0.4]])
 
 
+def test_runs_are_dots_and_their_central_part_is_a_line() -> None:
+    values = [float(value) for value in range(41)]
+    line, dots = ood_figures.single_runs(Figure().subplots(), 3, values).collections
+    np.testing.assert_allclose(line.get_paths()[0].vertices, [[3, 1], [3, 39]])
+    drawn = np.asarray(dots.get_offsets())
+    np.testing.assert_array_equal(drawn[:, 1], values)
+    assert drawn[:, 0].mean() == pytest.approx(3)
+    assert np.abs(drawn[:, 0] - 3).max() < 0.4  # within its bar
+
+
 def test_intervals_of_a_line_are_drawn_from_the_widest_within_reach() -> None:
     x = np.linspace(-7, 7, 15)
     bounds = {0.5: (-np.ones(15), np.ones(15)), 0.9: (-2 * np.ones(15), 2 * np.ones(15))}

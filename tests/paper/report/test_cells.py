@@ -38,12 +38,21 @@ def test_tolerances_follow_the_stated_rules(verdicts: pd.DataFrame) -> None:
     assert 2 * np.std([0.4, 0.3], ddof=1) * (1 + 1 / 2) ** 0.5 > 0.26 / 4
     width = 0.005 + 0.26 / 4
     assert allowed["mpiw"]["pi3nn"]["boston"]["mpiw"] == pytest.approx(width, rel=1e-5)
-    # Two runs, 0.02 above and below their mean.
-    scatter = 0.02 * 2**0.5
-    confidence = 0.01 + 2 * scatter * (1 + 1 / 2) ** 0.5
-    flight = verdicts["tolerance"]["released"]["conf_flight"]["pi3nn"]
-    assert flight["rank1"]["mean"] == pytest.approx(confidence, rel=1e-5)
-    assert flight["rank1"]["std"] == pytest.approx(0.01)
+
+
+def test_a_printed_confidence_has_a_share_of_our_runs_instead(verdicts: pd.DataFrame) -> None:
+    flight = verdicts.loc["released", "conf_flight"]
+    assert flight["tolerance"].isna().all()
+    # Two runs, 0.22 and 0.26 in rank 1, where 0.24 is printed.
+    numbers = ["share_below", "of_runs", "reason"]
+    rank1 = flight.loc[("pi3nn", "rank1", "mean"), numbers]
+    assert rank1.tolist() == [0.5, 2, "at 50 % of 2 runs"]
+    # The std is 0.05 in both, where 0.13 is printed.
+    std = flight.loc[("der", "rank1", "std")]
+    assert (std["share_below"], std["verdict"]) == (1, "differs")
+    assert std["reason"].startswith("0.08 above all 2 runs; 2 runs can't tell: ")
+    assert verdicts.loc["paper", "table1"][["share_below", "of_runs"]].isna().all(axis=None)
+    assert verdicts.loc["paper", "table1"]["tolerance"].notna().any()
 
 
 def test_a_width_may_differ_as_much_as_our_splits_do(tmp_path: Path) -> None:
@@ -106,6 +115,7 @@ def test_a_difference_of_one_run_is_told_as_such(tmp_path: Path) -> None:
     cells = judged(source.read(export(tmp_path, both[both["seed"] == 1]), "released"))
     cell = next(c for c in cells if c.column == "rank1" and c.statistic == "mean" and c.ours)
     assert cell.verdict == "differs"
+    assert cell.standing == "0.34 below our one run"
     assert cell.reason.startswith("one run only")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from pi3nn.paper import verdicts
 from pi3nn.paper.report import render
-from pi3nn.paper.report.grids import Box
+from pi3nn.paper.report.grids import Box, Grid, Row
 from pi3nn.paper.verdicts import Judged
 
 
@@ -25,6 +26,10 @@ def test_a_cell_shows_ours_print_verdict_and_marks(made: Path) -> None:
     ("changes", "text"),
     [
         ({}, "differs; ours 0.9000, printed 0.95, allowed 0.0200; 4 members; no cause"),
+        (
+            {"tolerance": None, "standing": "0.04 above all 40 runs"},
+            "differs; ours 0.9000, printed 0.95, 0.04 above all 40 runs; 4 members; no cause",
+        ),
         ({"printed": ""}, "differs; ours 0.9000; 4 members; no cause"),
         ({"ours": None}, "differs; printed 0.95; no cause"),
     ],
@@ -41,4 +46,15 @@ def test_on_hovering_there_is_all_that_is_known_of_a_cell(
 
 def test_every_verdict_has_a_look_of_its_own() -> None:
     assert set(render.LOOKS) == {*verdicts.ALL, ""}
-    assert len({look.css for look in render.LOOKS.values()}) == len(render.LOOKS)
+    for kind in range(3):
+        assert len({look[kind] for look in render.LOOKS.values()}) == len(render.LOOKS)
+
+
+def test_every_look_has_its_colours() -> None:
+    style = Path(render.__file__).with_name("page.css").read_text(encoding="utf-8")
+    document = render.to_latex(Grid("a", "A", [], [Row("m", "mean", [])], [], "full"))
+    for verdict in verdicts.ALL:
+        look = render.LOOKS[verdict]
+        assert f"td.{look.css},.key.{look.css}{{background:" in style
+        for colour in re.findall(r"textcolor{(\w+)}", look.tex):
+            assert f"\\definecolor{{{colour}}}" in document
