@@ -25,10 +25,19 @@ FLAGS = ["-O2", "-std=gnu++17", "-fPIC", "-shared", "-fvisibility=hidden"]
 FLAGS += ["-fno-math-errno", "-fno-trapping-math", "-fvect-cost-model=dynamic"]
 MACHINE: list[list[str]] = [["-march=native"], ["-mcpu=native"], []]
 """How compilers are told to use all of this processor; the first that works is taken."""
+LESSER = {"avx2": ["-march=native", "-mno-avx512f"], "sse": ["-march=native", "-mno-avx"]}
+"""Instruction sets that can be asked for by the environment variable `PI3NN_ISA`, on processors that
+have more: to measure, and to compare numbers, which are the same with all that fuse multiply and add."""
+NAMES = {64: "AVX-512", 32: "AVX2", 16: "vectors of 16 bytes"}
 
 
 class Unavailable(Exception):  # noqa: N818 (it is a state of the machine, not a mistake)
     """Why there is no kernel on this machine."""
+
+
+def instruction_set() -> str:
+    """The name of the one that the kernel was built for, by the width of its vectors."""
+    return NAMES[int(library("float").pi3nn_vector_bytes())]
 
 
 def library(real: str) -> ctypes.CDLL:
@@ -94,8 +103,18 @@ def _run(command: list[str]) -> str:
 def _fingerprint(compiler: list[str]) -> str:
     """A name for the source, the compiler and the processor that it is built for."""
     parts = [path.read_text() for path in (SOURCE, *sorted(SOURCE.parent.glob("*.h")))]
-    parts += [repr([*compiler, *FLAGS]), _run([*compiler, "--version"])]
+    parts += [repr([*compiler, *FLAGS, *_machine()]), _run([*compiler, "--version"])]
     return hashlib.sha256("\0".join([*parts, _processor()]).encode()).hexdigest()[:20]
+
+
+def _machine() -> list[list[str]]:
+    """Flags for the processor, to be tried one after the other."""
+    name = os.environ.get("PI3NN_ISA", "")
+    if not name:
+        return MACHINE
+    if name not in LESSER:
+        raise Unavailable(f"PI3NN_ISA={name} is not one of {', '.join(LESSER)}")
+    return [LESSER[name]]
 
 
 def _processor() -> str:
@@ -133,12 +152,12 @@ def _build(command: list[str], path: Path) -> None:
     """Compile under a temporary name and rename: a file of the final name is always whole."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="build-") as folder:
         made = Path(folder) / path.name
-        for i, machine in enumerate(MACHINE):
+        for machine in (flags := _machine()):
             try:
                 _run([*command, *machine, str(SOURCE), "-o", str(made)])
                 break
             except Unavailable:
-                if i == len(MACHINE) - 1:
+                if machine is flags[-1]:
                     raise
         made.chmod(0o700)
         made.replace(path)
@@ -153,6 +172,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
         "optimise": [pointer] * 2,
         "make_steps": [pointer] * 4,
         "masks": [pointer] * 2 + [ctypes.c_int64] * 2 + [pointer],
+        "vector_bytes": [],
     }
     for name, types in arguments.items():
         function = getattr(loaded, f"pi3nn_{name}")

@@ -89,10 +89,10 @@ template <class T> struct Packed {
       for (int64_t i = 0; i <= D; ++i) {
         const T* row = i < D ? w1 + i * width : static_cast<const T*>(b1);
         for (int64_t d = 0; d < D; ++d) {
-          Vec<T> s = {};
+          Wide<T> s;
           for (int64_t h = 0; h < H; h += LANES<T>)
-            s += load<T>(row + h) * load_part<T>(w + d * H + h, H - h);
-          g[i * D + d] = sum<T>(s);
+            s.at(h) += load<T>(row + h) * load_part<T>(w + d * H + h, H - h);
+          g[i * D + d] = s.sum();
         }
       }
       for (int64_t d = 0; d < D; ++d) {
@@ -117,8 +117,8 @@ template <class T> struct Packed {
 // The rows of one tile: where they are, and their masks, padded to whole vectors.
 template <class T> struct Tile {
   const T* rows[TILE];
+  const T* last;   // (TILE), the last input where it is a column of its own, or null
   const T* masks;  // (TILE, width)
-  int count;
 };
 
 // Whether all indices of a task are within its rows.
@@ -136,57 +136,79 @@ inline bool within(const Task& t) {
 template <class T> struct Source {
   const Task& t;
   int64_t width;
-  Buffer<T> zeros;   // stands in for the rows of the last tile that do not exist
-  Buffer<T> masks;
-  Buffer<T> joined;  // rows with their column
+  const int64_t given;  // inputs that lie in x
+  Buffer<T> zeros;      // stands in for the rows of the last tile that do not exist
+  Buffer<T> masks, last;
 
   explicit Source(const Task& task)
-      : t(task), width(rounded_up(t.hidden, LANES<T>)), zeros(t.inputs),
-        masks(t.masks ? TILE * width : 0), joined(t.column ? TILE * t.inputs : 0) {}
+      : t(task), width(rounded_up(t.hidden, LANES<T>)), given(t.inputs - (t.column != nullptr)),
+        zeros(t.inputs), masks(t.masks ? TILE * width : 0), last(TILE) {}
 
   int64_t place(int64_t m, int64_t row) const {
     return m * t.height + (t.index ? t.index[m * t.index_stride + row] : row);
   }
-  const T* row(int64_t m, int64_t row, int r) {
-    const int64_t pass = row / t.batch, own = row - pass * t.batch;
-    if (!t.column) return static_cast<const T*>(t.x) + place(m, own) * t.inputs;
-    const int64_t given = t.inputs - 1, *stride = t.column_stride;
-    T* to = joined + r * t.inputs;
-    std::memcpy(to, static_cast<const T*>(t.x) + place(m, own) * given, given * sizeof(T));
-    to[given] =
-        static_cast<const T*>(t.column)[m * stride[0] + pass * stride[1] + own * stride[2]];
-    return to;
-  }
   // The tile is good until the next one is asked for.
   Tile<T> tile(int64_t m, int64_t first) {
-    Tile<T> tile;
-    tile.count = t.rows - first < TILE ? t.rows - first : TILE;
-    for (int r = 0; r < TILE; ++r)
-      tile.rows[r] = r < tile.count ? row(m, first + r, r) : static_cast<const T*>(zeros);
-    if (t.masks) {
-      if (tile.count < TILE) masks.clear();
-      for (int r = 0; r < tile.count; ++r) {
-        const int64_t from = m * t.masks_stride + (first + r) % t.batch;
-        std::memcpy(masks + r * width, static_cast<const T*>(t.masks) + from * t.hidden,
-                    t.hidden * sizeof(T));
-      }
+    Tile<T> tile{{}, t.column ? static_cast<const T*>(last) : nullptr, masks};
+    const int count = t.rows - first < TILE ? t.rows - first : TILE;
+    const T* x = static_cast<const T*>(t.x);
+    if (count < TILE) {
+      masks.clear(), last.clear();
+      for (int r = 0; r < TILE; ++r) tile.rows[r] = zeros;
     }
-    tile.masks = masks;
+    if (!t.column && !t.masks) {
+      for (int r = 0; r < count; ++r) tile.rows[r] = x + place(m, first + r) * given;
+      return tile;
+    }
+    int64_t pass = first / t.batch, own = first - pass * t.batch;
+    for (int r = 0; r < count; ++r, ++own) {
+      if (own == t.batch) ++pass, own = 0;
+      tile.rows[r] = x + place(m, own) * given;
+      if (t.column) last[r] = column(m, pass, own);
+      if (t.masks) std::memcpy(masks + r * width, mask(m, own), t.hidden * sizeof(T));
+    }
     return tile;
+  }
+  T column(int64_t m, int64_t pass, int64_t own) const {
+    const int64_t* stride = t.column_stride;
+    return static_cast<const T*>(t.column)[m * stride[0] + pass * stride[1] + own * stride[2]];
+  }
+  const T* mask(int64_t m, int64_t own) const {
+    return static_cast<const T*>(t.masks) + (m * t.masks_stride + own) * t.hidden;
   }
 };
 
+// Call `block(unit, vectors, part)` for blocks of up to three vectors of units; `part` is that of the
+// first one in sums over lanes. Four that are left are two and two: a block of one would wait for its
+// own sums.
+template <class T, class Block> INLINE void in_blocks(int64_t width, const Block& block) {
+  const auto call = [&](int64_t unit, auto vectors) INLINE_LAMBDA {
+    switch (unit / LANES<T> % PARTS<T>) {
+      case 0: block(unit, vectors, std::integral_constant<int, 0>()); break;
+      case 1: block(unit, vectors, std::integral_constant<int, 1 % PARTS<T>>()); break;
+      case 2: block(unit, vectors, std::integral_constant<int, 2 % PARTS<T>>()); break;
+      default: block(unit, vectors, std::integral_constant<int, 3 % PARTS<T>>());
+    }
+  };
+  int64_t unit = 0, left = width / LANES<T>;
+  for (; left == 3 || left > 4; left -= 3, unit += 3 * LANES<T>)
+    call(unit, std::integral_constant<int, 3>());
+  for (; left >= 2; left -= 2, unit += 2 * LANES<T>) call(unit, std::integral_constant<int, 2>());
+  if (left) call(unit, std::integral_constant<int, 1>());
+}
+
 // Hidden units of ROWS rows and NV vectors of units, from `unit` on.
 template <class T, class A, int NV>
-INLINE void hidden_block(const Packed<T>& net, const T* const* rows, int64_t unit,
+INLINE void hidden_block(const Packed<T>& net, const Tile<T>& tile, int first, int64_t unit,
                          Vec<T> (&h)[ROWS][NV]) {
-  const int64_t width = net.width;
+  const T* const* rows = tile.rows + first;
+  const int64_t width = net.width, given = net.D - (tile.last != nullptr);
   const T* w = net.w1 + unit;
   UNROLL
   for (int r = 0; r < ROWS; ++r)
     UNROLL
     for (int j = 0; j < NV; ++j) h[r][j] = load<T>(net.b1 + unit + j * LANES<T>);
-  for (int64_t d = 0; d < net.D; ++d, w += width) {
+  for (int64_t d = 0; d < given; ++d, w += width) {
     Vec<T> kernel[NV];
     UNROLL
     for (int j = 0; j < NV; ++j) kernel[j] = load<T>(w + j * LANES<T>);
@@ -195,6 +217,13 @@ INLINE void hidden_block(const Packed<T>& net, const T* const* rows, int64_t uni
       UNROLL
       for (int j = 0; j < NV; ++j) h[r][j] += rows[r][d] * kernel[j];
   }
+  if (tile.last)
+    UNROLL
+    for (int j = 0; j < NV; ++j) {
+      const Vec<T> kernel = load<T>(w + j * LANES<T>);
+      UNROLL
+      for (int r = 0; r < ROWS; ++r) h[r][j] += tile.last[first + r] * kernel;
+    }
   UNROLL
   for (int r = 0; r < ROWS; ++r)
     UNROLL
@@ -203,13 +232,13 @@ INLINE void hidden_block(const Packed<T>& net, const T* const* rows, int64_t uni
 
 // Add the block's part of the outputs to `out`, one vector per row and output. With `keep`, store
 // the hidden units there, (TILE, width).
-template <class T, class A, bool MASK, int NV>
-INLINE void forward_block(const Packed<T>& net, const Tile<T>& tile, int64_t unit, Vec<T>* out,
+template <class T, class A, bool MASK, int NV, int PART>
+INLINE void forward_block(const Packed<T>& net, const Tile<T>& tile, int64_t unit, Wide<T>* out,
                           T* keep) {
   UNROLL
   for (int first = 0; first < TILE; first += ROWS) {
     Vec<T> h[ROWS][NV];
-    hidden_block<T, A, NV>(net, tile.rows + first, unit, h);
+    hidden_block<T, A, NV>(net, tile, first, unit, h);
     UNROLL
     for (int r = 0; r < ROWS; ++r)
       UNROLL
@@ -224,9 +253,9 @@ INLINE void forward_block(const Packed<T>& net, const Tile<T>& tile, int64_t uni
       for (int j = 0; j < NV; ++j) kernel[j] = load<T>(net.w2 + o * net.width + unit + j * LANES<T>);
       UNROLL
       for (int r = 0; r < ROWS; ++r) {
-        Vec<T> s = out[o * TILE + first + r];
+        Wide<T> s = out[o * TILE + first + r];
         UNROLL
-        for (int j = 0; j < NV; ++j) s += h[r][j] * kernel[j];
+        for (int j = 0; j < NV; ++j) s.part[(PART + j) % PARTS<T>] += h[r][j] * kernel[j];
         out[o * TILE + first + r] = s;
       }
     }
@@ -235,16 +264,15 @@ INLINE void forward_block(const Packed<T>& net, const Tile<T>& tile, int64_t uni
 
 // Outputs z (O, pitch) of a tile.
 template <class T, class A, bool MASK>
-INLINE void forward_tile(const Packed<T>& net, const Tile<T>& tile, Vec<T>* out, T* keep, T* z,
+INLINE void forward_tile(const Packed<T>& net, const Tile<T>& tile, Wide<T>* out, T* keep, T* z,
                          int64_t pitch) {
-  for (int64_t i = 0; i < net.O * TILE; ++i) out[i] = Vec<T>{};
-  int64_t unit = 0;
-  for (; unit + 2 * LANES<T> <= net.width; unit += 2 * LANES<T>)
-    forward_block<T, A, MASK, 2>(net, tile, unit, out, keep);
-  if (unit < net.width) forward_block<T, A, MASK, 1>(net, tile, unit, out, keep);
+  for (int64_t i = 0; i < net.O * TILE; ++i) out[i] = Wide<T>{};
+  in_blocks<T>(net.width, [&](int64_t unit, auto vectors, auto part) INLINE_LAMBDA {
+    forward_block<T, A, MASK, vectors(), part()>(net, tile, unit, out, keep);
+  });
   for (int64_t o = 0; o < net.O; ++o)
     UNROLL
-    for (int r = 0; r < TILE; ++r) z[o * pitch + r] = net.b2[o] + sum<T>(out[o * TILE + r]);
+    for (int r = 0; r < TILE; ++r) z[o * pitch + r] = net.b2[o] + out[o * TILE + r].sum();
 }
 
 // Add the gradients of the block's parameters, given those of the outputs, g (O, pitch). The hidden
@@ -264,7 +292,7 @@ INLINE void backward_block(const Packed<T>& net, const Tile<T>& tile, int64_t un
         UNROLL
         for (int j = 0; j < NV; ++j) h[r][j] = load<T>(kept + (first + r) * width + unit + j * LANES<T>);
     } else {
-      hidden_block<T, A, NV>(net, rows, unit, h);
+      hidden_block<T, A, NV>(net, tile, first, unit, h);
     }
     UNROLL
     for (int j = 0; j < NV; ++j) {
@@ -283,7 +311,8 @@ INLINE void backward_block(const Packed<T>& net, const Tile<T>& tile, int64_t un
       UNROLL
       for (int r = 0; r < ROWS; ++r) {
         Vec<T> s = gz[r] * load<T>(net.w2 + at);
-        for (int64_t o = 1; o < O; ++o) s += gz[o * pitch + r] * load<T>(net.w2 + o * width + at);
+        for (int64_t o = 1; o < O; ++o)
+          s = fused(Vec<T>{} + gz[o * pitch + r], load<T>(net.w2 + o * width + at), s);
         if (MASK) s *= mask[r];
         h[r][j] = A::template slope<T>(h[r][j], s);
         bias += h[r][j];
@@ -291,7 +320,8 @@ INLINE void backward_block(const Packed<T>& net, const Tile<T>& tile, int64_t un
       store<T>(grad.b1 + at, bias);
     }
     T* w = grad.w1 + unit;
-    for (int64_t d = 0; d < net.D; ++d, w += width) {
+    const int64_t given = net.D - (tile.last != nullptr);
+    for (int64_t d = 0; d < given; ++d, w += width) {
       Vec<T> s[NV];
       UNROLL
       for (int j = 0; j < NV; ++j) s[j] = load<T>(w + j * LANES<T>);
@@ -302,6 +332,14 @@ INLINE void backward_block(const Packed<T>& net, const Tile<T>& tile, int64_t un
       UNROLL
       for (int j = 0; j < NV; ++j) store<T>(w + j * LANES<T>, s[j]);
     }
+    if (tile.last)
+      UNROLL
+      for (int j = 0; j < NV; ++j) {
+        Vec<T> s = load<T>(w + j * LANES<T>);
+        UNROLL
+        for (int r = 0; r < ROWS; ++r) s += tile.last[first + r] * h[r][j];
+        store<T>(w + j * LANES<T>, s);
+      }
   }
 }
 
@@ -311,10 +349,9 @@ INLINE void backward_tile(const Packed<T>& net, const Tile<T>& tile, const T* ke
   for (int64_t o = 0; o < net.O; ++o)
     UNROLL
     for (int r = 0; r < TILE; ++r) grad.b2[o] += g[o * pitch + r];
-  int64_t unit = 0;
-  for (; unit + 2 * LANES<T> <= net.width; unit += 2 * LANES<T>)
-    backward_block<T, A, MASK, 2>(net, tile, unit, kept, g, pitch, grad);
-  if (unit < net.width) backward_block<T, A, MASK, 1>(net, tile, unit, kept, g, pitch, grad);
+  in_blocks<T>(net.width, [&](int64_t unit, auto vectors, auto) INLINE_LAMBDA {
+    backward_block<T, A, MASK, vectors()>(net, tile, unit, kept, g, pitch, grad);
+  });
 }
 
 // Passes over the rows of a member ---------------------------------------------------------------
@@ -324,7 +361,7 @@ template <class T> struct Work {
   const int64_t chunk;
   Packed<T> net, grad;
   Source<T> source;
-  Buffer<Vec<T>> out;
+  Buffer<Wide<T>> out;
   Buffer<T> z, g;   // (O, chunk): outputs of the chunk's rows, and their gradients
   Buffer<T> units;  // (chunk, width)
   T* kept;          // the hidden units of the chunk, or null if there are too many to keep
@@ -356,8 +393,8 @@ void backward_chunk(Work<T>& work, int64_t m, int64_t first) {
   for (int64_t row = 0; row < work.chunk && first + row < work.source.t.rows; row += TILE) {
     const T* g = work.g + row;
     bool needed = false;
-    for (int64_t o = 0; o < work.net.O; ++o)
-      for (int r = 0; r < TILE; ++r) needed |= g[o * work.chunk + r] != 0;
+    for (int64_t o = 0; !needed && o < work.net.O; ++o)
+      for (int r = 0; !needed && r < TILE; ++r) needed = g[o * work.chunk + r] != 0;
     if (!needed) continue;
     const Tile<T> tile = work.source.tile(m, first + row);
     backward_tile<T, A, MASK>(work.net, tile, work.kept_at(row), g, work.chunk, work.grad);
@@ -430,22 +467,40 @@ template <class T> struct Targets {
 
   void read(const Source<T>& source, int64_t m) {
     const T *targets = static_cast<const T*>(loss.y), *weights = static_cast<const T*>(loss.weights);
-    count = weight = 0;
-    for (int64_t row = 0; row < t.batch; ++row) {
-      const int64_t place = source.place(m, row);
-      const T own = weights[place];
-      for (int64_t at = row; at < t.rows; at += t.batch) y[at] = targets[place], w[at] = own;
-      count += own != 0;
-      weight += own;
+    if (t.index) {
+      for (int64_t row = 0; row < t.batch; ++row) {
+        const int64_t place = source.place(m, row);
+        y[row] = targets[place], w[row] = weights[place];
+      }
+    } else {
+      std::memcpy(y, targets + m * t.height, t.batch * sizeof(T));
+      std::memcpy(w, weights + m * t.height, t.batch * sizeof(T));
+    }
+    Wide<T> counts, total;
+    const Vec<T> one = Vec<T>{} + T(1);
+    for (int64_t row = 0; row < t.batch; row += LANES<T>) {
+      const Vec<T> own = load_part<T>(w + row, t.batch - row);
+      counts.at(row) += own != 0 ? one : Vec<T>{};
+      total.at(row) += own;
+    }
+    count = counts.sum(), weight = total.sum();
+    for (int64_t at = t.batch; at < t.rows; at += t.batch) {
+      std::memcpy(y + at, y, t.batch * sizeof(T));
+      std::memcpy(w + at, w, t.batch * sizeof(T));
     }
   }
   // Drawn, or a constant for every output of every pass.
   void read_quantiles(int64_t m) {
     const T* drawn = static_cast<const T*>(loss.uniform);
-    for (int64_t at = 0; at < t.rows; ++at)
-      for (int64_t o = 0; o < t.outputs; ++o)
-        tau[o * height + at] = drawn ? drawn[m * loss.uniform_stride + at % t.batch]
-                                     : T(loss.constants[at / t.batch * t.outputs + o]);
+    for (int64_t first = 0, pass = 0; first < t.rows; first += t.batch, ++pass)
+      for (int64_t o = 0; o < t.outputs; ++o) {
+        T* own = tau + o * height + first;
+        const T constant = T(loss.constants[pass * t.outputs + o]);
+        if (drawn)
+          std::memcpy(own, drawn + m * loss.uniform_stride, t.batch * sizeof(T));
+        else
+          for (int64_t row = 0; row < t.batch; ++row) own[row] = constant;
+      }
   }
 };
 
@@ -456,10 +511,10 @@ template <class T, class L> void loss_and_gradient(const Task& t, const Loss& l,
   const int64_t chunk = L::whole ? targets.height : CHUNK;
   const int64_t units = chunk * rounded_up(t.hidden, LANES<T>);
   Work<T> work(t, chunk, units * int64_t(sizeof(T)) <= KEEP_BYTES);
-  const auto lanes = [&](int64_t first, int64_t row) {
+  const auto lanes = [&](int64_t first, int64_t row, int part) {
     const int64_t at = first + row;
     return Lanes<T>{targets.y + at, targets.w + at, targets.tau + at, work.z + row,
-                    work.g + row,   chunk,          targets.height};
+                    work.g + row,   chunk,          targets.height,   part * LANES<T>};
   };
   for (int64_t m = 0; m < t.members; ++m) {
     work.net.read(params_of<T>(t, m));
@@ -470,9 +525,11 @@ template <class T, class L> void loss_and_gradient(const Task& t, const Loss& l,
     L loss(about);
     for (int64_t first = 0; first < t.rows; first += chunk) {
       run.forward(work, m, first, targets.w);
-      for (int64_t row = 0; row < chunk; row += LANES<T>) loss.see(lanes(first, row));
+      for (int64_t row = 0; row < chunk; row += GROUP<T>)
+        UNROLL
+        for (int p = 0; p < PARTS<T>; ++p) loss.see(lanes(first, row + p * LANES<T>, p));
       if (L::whole)
-        for (int64_t row = 0; row < chunk; row += LANES<T>) loss.settle(lanes(first, row));
+        for (int64_t row = 0; row < chunk; row += LANES<T>) loss.settle(lanes(first, row, 0));
       run.backward(work, m, first);
     }
     static_cast<T*>(l.loss)[m] = loss.value();
@@ -525,11 +582,11 @@ namespace {
 
 // L1 and L2 of one kernel: its gradient is added to g, its value returned.
 template <class T> T penalise(const T* w, T* g, int64_t count, T l1, T l2) {
-  Vec<T> total = {};
+  Wide<T> total;
   int64_t i = 0;
-  for (; i + LANES<T> <= count; i += LANES<T>) {
+  for (const int64_t whole = count / GROUP<T> * GROUP<T>; i < whole; i += LANES<T>) {
     const Vec<T> v = load<T>(w + i), size = v < 0 ? -v : v;
-    total += (size * l2 + l1) * size;
+    total.at(i) += (size * l2 + l1) * size;
     const Vec<T> push = size * (2 * l2) + l1;
     store<T>(g + i, load<T>(g + i) + (v > 0 ? push : v < 0 ? -push : Vec<T>{}));
   }
@@ -539,7 +596,7 @@ template <class T> T penalise(const T* w, T* g, int64_t count, T l1, T l2) {
     rest += (size * l2 + l1) * size;
     g[i] += w[i] > 0 ? push : w[i] < 0 ? -push : T(0);
   }
-  return sum<T>(total) + rest;
+  return total.sum() + rest;
 }
 
 // Fill `update`, add the penalties to `loss`; the number of members whose loss or update is bad.
@@ -675,6 +732,8 @@ PUBLIC int64_t pi3nn_make_steps(const Course* c, const Task* t, const Loss* l, c
   FlushDenormals flush;
   return make_steps<REAL>(*c, *t, *l, *k, static_cast<REAL*>(l->loss));
 }
+
+PUBLIC int64_t pi3nn_vector_bytes() { return VECTOR_BYTES; }
 
 PUBLIC int64_t pi3nn_masks(const int64_t* keys, const int64_t* dropped, int64_t members,
                            int64_t count, REAL* out) {

@@ -28,6 +28,7 @@ template <class T> struct Lanes {
   const T *y, *w, *tau, *z;
   T* g;
   int64_t pitch, tau_pitch;
+  int first;  // the number of the first row in its group: a constant, where this is inlined
 
   Vec<T> target() const { return load<T>(y); }
   Vec<T> weight() const { return load<T>(w); }
@@ -51,11 +52,11 @@ template <class T> struct About {
 template <class T> struct MeanSquare {
   static constexpr bool whole = false;
   const T floor, total, scale;
-  Vec<T> squares = {};
+  Wide<T> squares;
 
   explicit MeanSquare(const About<T>& a)
       : floor(a.constant(0)), total(a.weight), scale(2 / a.weight) {}
-  void see(const Lanes<T>& rows) {
+  INLINE void see(const Lanes<T>& rows) {
     const Vec<T> z = rows.output(0), one = Vec<T>{} + T(1), w = rows.weight();
     Vec<T> v = z, slope = one;
     if (floor > 0) {
@@ -67,10 +68,10 @@ template <class T> struct MeanSquare {
     }
     const Vec<T> error = v - rows.target();
     rows.slope(0, scale * w * error * slope);
-    squares += w * (error * error);
+    squares.at(rows.first) += w * (error * error);
   }
   void settle(const Lanes<T>&) {}
-  T value() const { return sum<T>(squares) / total; }
+  T value() const { return squares.sum() / total; }
 };
 
 // Pinball losses of every output: the mean of the sum of (1[q >= y] - tau) (q - y).
@@ -78,20 +79,20 @@ template <class T> struct Pinball {
   static constexpr bool whole = false;
   const int64_t outputs;
   const T count, scale;
-  Vec<T> losses = {};
+  Wide<T> losses;
 
   explicit Pinball(const About<T>& a) : outputs(a.outputs), count(a.count), scale(1 / a.count) {}
-  void see(const Lanes<T>& rows) {
+  INLINE void see(const Lanes<T>& rows) {
     const Vec<T> w = rows.weight(), y = rows.target(), one = Vec<T>{} + T(1);
     for (int64_t o = 0; o < outputs; ++o) {
       const Vec<T> q = rows.output(o);
       const Vec<T> side = w * ((q >= y ? one : Vec<T>{}) - rows.quantile(o));
       rows.slope(o, scale * side);
-      losses += side * (q - y);
+      losses.at(rows.first) += side * (q - y);
     }
   }
   void settle(const Lanes<T>&) {}
-  T value() const { return sum<T>(losses) / count; }
+  T value() const { return losses.sum() / count; }
 };
 
 // QD: the mean width of captured rows, and the soft share of captured rows that is missing. With
@@ -99,7 +100,7 @@ template <class T> struct Pinball {
 template <class T, bool POINT> struct QualityDriven {
   static constexpr bool whole = true;
   const T count, gamma, size, lambda, soften;
-  Vec<T> captured = {}, width = {}, soft = {}, squares = {};
+  Wide<T> captured, width, soft, squares;
   bool settled = false;
   T narrow = 0, cover = 0;  // factors of the gradients of widths and of the soft count
 
@@ -113,33 +114,33 @@ template <class T, bool POINT> struct QualityDriven {
     return (lower < y) & (y < upper) ? rows.weight() : Vec<T>{};
   }
   T missing() const {
-    const T short_of = gamma - sum<T>(soft) / count;
+    const T short_of = gamma - soft.sum() / count;
     return short_of < 0 ? T(0) : short_of;  // NaN stays NaN
   }
-  void see(const Lanes<T>& rows) {
+  INLINE void see(const Lanes<T>& rows) {
     const Vec<T> upper = rows.output(0), lower = rows.output(1);
     const Vec<T> y = rows.target(), w = rows.weight(), in = inside(rows, upper, lower);
-    captured += in;
-    width += magnitude<T>(upper - lower) * in;
+    captured.at(rows.first) += in;
+    width.at(rows.first) += magnitude<T>(upper - lower) * in;
     const Sigmoid<T> below(soften * (upper - y)), above(soften * (y - lower));
-    soft += w * (below.value * above.value);
+    soft.at(rows.first) += w * (below.value * above.value);
     rows.slope(0, w * (below.slope * above.value));
     rows.slope(1, -w * (below.value * above.slope));
     if (POINT) {
       const Sigmoid<T> v(rows.output(2));
       const Vec<T> error = v.value * upper + (T(1) - v.value) * lower - y;
-      squares += w * (error * error);
+      squares.at(rows.first) += w * (error * error);
     }
   }
-  void settle(const Lanes<T>& rows) {
+  INLINE void settle(const Lanes<T>& rows) {
     if (!settled) {
-      narrow = 1 / (sum<T>(captured) + T(0.001));
+      narrow = 1 / (captured.sum() + T(0.001));
       cover = -2 * lambda * size * missing() / count * soften;
       settled = true;
     }
     const Vec<T> upper = rows.output(0), lower = rows.output(1);
-    const Vec<T> push = narrow * inside(rows, upper, lower);
-    Vec<T> up = push + cover * rows.slope(0), down = cover * rows.slope(1) - push;
+    const Vec<T> in = inside(rows, upper, lower), push = Vec<T>{} + narrow;
+    Vec<T> up = fused(push, in, cover * rows.slope(0)), down = fused(-push, in, cover * rows.slope(1));
     if (POINT) {
       const Sigmoid<T> v(rows.output(2));
       const Vec<T> rest = T(1) - v.value, error = v.value * upper + rest * lower - rows.target();
@@ -152,8 +153,8 @@ template <class T, bool POINT> struct QualityDriven {
   }
   T value() const {
     const T short_of = missing();
-    return sum<T>(width) / (sum<T>(captured) + T(0.001)) + lambda * size * (short_of * short_of) +
-           sum<T>(squares) / count;
+    return width.sum() / (captured.sum() + T(0.001)) + lambda * size * (short_of * short_of) +
+           squares.sum() / count;
   }
 };
 
@@ -173,12 +174,13 @@ template <class T> struct Evidential {
   static constexpr bool whole = false;
   const About<T>& about;
   const T scale, coefficient, smallest;  // a smaller nu makes the loss infinite
-  Vec<T> nll = {}, evidence = {}, overflows = {};
+  Wide<T> nll, evidence;
+  Vec<T> overflows = {};
 
   explicit Evidential(const About<T>& a)
       : about(a), scale(1 / a.count), coefficient(a.state(0)), smallest(a.state(3)) {}
 
-  void see(const Lanes<T>& rows) {
+  INLINE void see(const Lanes<T>& rows) {
     const Vec<T> y = rows.target(), w = rows.weight(), m = rows.output(0), one = Vec<T>{} + T(1);
     const Vec<T> error = magnitude<T>(y - m), floor = Vec<T>{} + T(1e-18);
     const Softplus<T> nu(rows.output(1)), excess(rows.output(2)), b(rows.output(3));
@@ -191,26 +193,26 @@ template <class T> struct Evidential {
     const Softplus<T> ratio(log_error + log_error + log_nu.value - log_w);
     const GammaRatio<T> gammas(a);
 
-    nll += w * ((T(1.14472988584940017414) - log_nu.value + log_w) * T(0.5) +
+    nll.at(rows.first) += w * ((T(1.14472988584940017414) - log_nu.value + log_w) * T(0.5) +
                 (a + T(0.5)) * ratio.value + gammas.value);
     const Vec<T> sure = nu.value + nu.value + a;
-    evidence += w * error * sure;
+    evidence.at(rows.first) += w * error * sure;
 
-    const Vec<T> part = scale * w, extra = coefficient * error;
+    const Vec<T> part = scale * w, weight = Vec<T>{} + coefficient;
     const Vec<T> pull = (a + T(0.5)) * ratio.slope;
     const Vec<T> by_error = (tiny ? Vec<T>{} : (pull + pull) / error) + coefficient * sure;
     rows.slope(0, part * (m > y ? by_error : m < y ? -by_error : Vec<T>{}));
-    rows.slope(1, part * ((pull - T(0.5)) * log_nu.slope +
-                          ((T(0.5) - pull) / (one + nu.value) + extra + extra) * nu.slope));
-    rows.slope(2, part * excess.slope * (ratio.value + gammas.slope + extra));
+    const Vec<T> rest = fused(weight, error, fused(weight, error, (T(0.5) - pull) / (one + nu.value)));
+    rows.slope(1, part * fused(pull - T(0.5), log_nu.slope, rest * nu.slope));
+    rows.slope(2, part * excess.slope * (fused(weight, error, ratio.value + gammas.slope)));
     rows.slope(3, part * (T(0.5) - pull) * log_b.slope);
   }
   void settle(const Lanes<T>&) {}
   T value() const {
-    const T bracket = sum<T>(evidence) / about.count - about.state(2);
+    const T bracket = evidence.sum() / about.count - about.state(2);
     static_cast<T*>(about.loss.next)[about.member] = coefficient + about.state(1) * bracket;
     if (sum<T>(overflows) > 0) return std::numeric_limits<T>::infinity();
-    return sum<T>(nll) / about.count + coefficient * bracket;
+    return nll.sum() / about.count + coefficient * bracket;
   }
 };
 

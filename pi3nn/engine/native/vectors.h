@@ -8,6 +8,10 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <type_traits>
+#if defined(__FMA__)
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64
@@ -17,11 +21,12 @@
 #define REGISTER_ROWS 4
 #else
 #define VECTOR_BYTES 16
-#define REGISTER_ROWS 4
+#define REGISTER_ROWS 2
 #endif
 
 // What must be part of its caller, for its arrays to be registers.
 #define INLINE __attribute__((always_inline)) inline
+#define INLINE_LAMBDA __attribute__((always_inline))
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #else
@@ -86,6 +91,23 @@ template <class T> struct Halves<T, 1> {
 };
 template <class T> inline T sum(Vec<T> v) { return Halves<T, LANES<T>>::sum(v); }
 
+// Sums over lanes have the same order on every processor, that of vectors of 64 bytes, so that numbers
+// do not depend on the width of its own: number i of a sum is added to lane i % GROUP.
+template <class T> constexpr int GROUP = 64 / sizeof(T);
+template <class T> constexpr int PARTS = GROUP<T> / LANES<T>;
+template <class T> struct Wide {
+  Vec<T> part[PARTS<T>] = {};
+
+  // The part for the vector that begins with number i.
+  INLINE Vec<T>& at(int64_t i) { return part[PARTS<T> == 1 ? 0 : i / LANES<T> % PARTS<T>]; }
+  T sum() const {
+    Wide<T> w = *this;
+    for (int half = PARTS<T> / 2; half > 0; half /= 2)
+      for (int i = 0; i < half; ++i) w.part[i] += w.part[i + half];
+    return ::sum<T>(w.part[0]);
+  }
+};
+
 inline int64_t rounded_up(int64_t n, int64_t block) { return (n + block - 1) / block * block; }
 
 // Zeroed memory, aligned for vectors.
@@ -124,6 +146,18 @@ class FlushDenormals {
 };
 
 // Functions --------------------------------------------------------------------------------------
+
+// a b + c, rounded once. Compilers may fuse either product of a sum of two: where there are two, this
+// says which, so that all builds do the same.
+#if defined(__AVX512F__)
+inline Vec<float> fused(Vec<float> a, Vec<float> b, Vec<float> c) { return _mm512_fmadd_ps(a, b, c); }
+inline Vec<double> fused(Vec<double> a, Vec<double> b, Vec<double> c) { return _mm512_fmadd_pd(a, b, c); }
+#elif defined(__FMA__)
+inline Vec<float> fused(Vec<float> a, Vec<float> b, Vec<float> c) { return _mm256_fmadd_ps(a, b, c); }
+inline Vec<double> fused(Vec<double> a, Vec<double> b, Vec<double> c) { return _mm256_fmadd_pd(a, b, c); }
+#else
+template <class V> inline V fused(V a, V b, V c) { return a * b + c; }
+#endif
 
 template <class T> inline Vec<T> magnitude(Vec<T> v) { return v < 0 ? -v : v; }
 
@@ -227,7 +261,7 @@ template <class T> inline Vec<T> logarithm(Vec<T> x) {
   p = p * z + T(1.0 / 7);
   p = p * z + T(1.0 / 5);
   p = p * z + T(1.0 / 3);
-  const Vec<T> twice = s + s, low = twice * z * p + n * K::ln2_low;
+  const Vec<T> twice = s + s, low = fused(twice * z, p, n * K::ln2_low);
   return n * K::ln2_high + (twice + low) + (x - x);
 }
 
