@@ -22,6 +22,7 @@ from tests.support.checkout import copy_of_checkout
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 ERRORS = REPOSITORY / "docs" / "errors.md"  # its commands must fail: test_errors.py
 EXTENDING = REPOSITORY / "docs" / "extending.md"  # its commands change the checkout
+IN_A_CLONE = (EXTENDING, REPOSITORY / "docs" / "ten-minutes.md")  # what they read is in the checkout
 README = REPOSITORY / "README.md"
 KEYS = REPOSITORY / "docs" / "keys.md"  # made when the site is built: test_site.py
 COMMANDS = [
@@ -100,7 +101,7 @@ def test_every_link_and_picture_exists() -> None:
 def test_every_command_and_python_block_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     """In one folder and in their order: later ones read what earlier ones left."""
     folder, path = tmp_path / "work", slurm.install(tmp_path / "slurm")
-    if page == EXTENDING:
+    if page in IN_A_CLONE:
         copy_of_checkout(folder)
     else:
         folder.mkdir()
