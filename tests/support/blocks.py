@@ -46,6 +46,8 @@ INSTEAD = {
     # half an hour, or a download that writes into the checkout: their options
     "scripts/benchmark": "scripts/benchmark --help",
     "scripts/build_data": "scripts/build_data --help",
+    # hundreds of runs: its options
+    "scripts/draw_tables": "scripts/draw_tables --help",
     # make would install, then run what is here already: what it would do
     "make ": f"make -n -C {REPOSITORY} ",
     "scripts/": f"{REPOSITORY}/scripts/",
