@@ -1,7 +1,7 @@
 # make run ARGS="..."   set up, then run pi3nn-run (the main job by default)
 # make test             set up, then the tests (minutes)
 # make test-slow        what needs longer or system packages, which it installs
-# make paper            the whole paper (hours): PROTOCOL=released, BUDGET=quick (minutes)
+# make paper            the whole paper (hours): PROTOCOL=released, BUDGET=quick (minutes), BUDGET=grid
 # make docs             the documentation as a site: build/site/index.html
 # make lint, format, clean
 

@@ -247,7 +247,7 @@ def read(file: Path) -> pd.DataFrame:
 def _exported(folder: Path, protocol: str, uci: bool) -> list[Task]:
     return [
         task
-        for task in tasks.of_paper(protocol)
+        for task in tasks.in_folder(protocol)
         if (task.experiment == "uci") == uci and path(folder, task).is_file()
     ]
 

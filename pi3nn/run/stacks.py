@@ -15,6 +15,9 @@ from pi3nn.run.member import Member
 # workers are no faster than one.
 SMALL_STEP = 1e7
 
+# Operations of a stack that takes some minutes: of a longer one too much would be lost with a kill.
+LONG_TRAINING = 2e13
+
 # What a process with torch in it takes before it holds any data, and what a worker forked from it
 # adds: most of its memory is that of the first.
 PROCESS_GB, WORKER_GB = 0.4, 0.05
@@ -63,7 +66,9 @@ def _width(member: Member, room: float) -> int:
     width = max(1, int(room * 1e9 / size))
     if shape is None:
         return width
-    return min(width, stack_width(shape, member.step_rows, member.config["engine"]))
+    flops = _step_flops([member]) * methods.get(member.kind).steps(rows, member.settings)
+    short = int(LONG_TRAINING / flops) if flops else width
+    return max(1, min(width, stack_width(shape, member.step_rows, member.config["engine"]), short))
 
 
 def _step_flops(group: list[Member]) -> float:

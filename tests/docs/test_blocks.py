@@ -22,7 +22,7 @@ from tests.support.checkout import copy_of_checkout
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 ERRORS = REPOSITORY / "docs" / "errors.md"  # its commands must fail: test_errors.py
 EXTENDING = REPOSITORY / "docs" / "extending.md"  # its commands change the checkout
-IN_A_CLONE = (EXTENDING, REPOSITORY / "docs" / "ten-minutes.md")  # what they read is in the checkout
+IN_A_CLONE = (EXTENDING, REPOSITORY / "docs" / "ten-minutes.md")  # they read what is committed
 README = REPOSITORY / "README.md"
 KEYS = REPOSITORY / "docs" / "keys.md"  # made when the site is built: test_site.py
 COMMANDS = [

@@ -54,15 +54,21 @@ def test_names_of_tasks_are_unique_within_a_protocol() -> None:
         assert len(set(names)) == len(names)
 
 
-def test_all_cells_of_table_1_are_there_and_sqr_is_cut_on_the_largest_sets_only() -> None:
-    uci = [task for task in tasks.of_paper("released") if task.experiment == "uci"]
-    cells = {(task.dataset, task.method) for task in uci}
+def test_all_cells_of_table_1_are_there_the_longest_in_a_budget_of_their_own() -> None:
+    full, grid = (tasks.of_paper("released", budget) for budget in ("full", "grid"))
+    cells = {(task.dataset, task.method) for task in full if task.experiment == "uci"}
     datasets = {*tasks.SMALL, *tasks.LARGE}
     assert len(datasets) == 9
     assert cells >= {(d, m) for d in datasets for m in ("pi3nn", "qd", "piven", "sqr", "der")}
     assert {d for d, method in cells if method == "sqr_free"} == set(tasks.SMALL)
-    cut = {task.dataset for task in uci if "cut to the setting" in task.note}
-    assert cut == set(tasks.LARGE)
+    assert {(task.dataset, task.method) for task in grid} == {(d, "sqr_free") for d in tasks.LARGE}
+    assert {task.budget for task in (*full, *grid)} == {"full"}
+    assert tasks.in_folder("released") == [*full, *grid]
+
+
+def test_the_grid_is_a_matter_of_released_runs() -> None:
+    with pytest.raises(UserError, match="give --protocol released"):
+        tasks.selected("paper", "grid", [])
 
 
 @pytest.mark.parametrize(("method", "members"), [("pi3nn", 45), ("qd", 405), ("piven", 405)])
@@ -93,7 +99,7 @@ def test_tables_of_single_runs_have_forty_of_ours_the_authors_first(
 
 
 def test_quick_tasks_have_fewer_members_and_rows() -> None:
-    (full,), (quick,) = (tasks.selected("paper", b, ["uci-kin8nm-qd"]) for b in tasks.BUDGETS)
+    (full,), (quick,) = (tasks.selected("paper", b, ["uci-kin8nm-qd"]) for b in ("full", "quick"))
     members = reproduce.prepare(quick).asked.members
     assert len(members) < len(reproduce.prepare(full).asked.members) / 10
     assert len(members[0].split.train.y) == 900

@@ -17,3 +17,15 @@ def test_many_workers_do_not_make_stacks_narrow(workers: int) -> None:
     assert len(portions) <= max(12, 3 * options.processes)
     assert options.processes == min(workers, 16)
     assert ("not 64" in options.too_few_workers(len(portions))) == (workers == 64)
+
+
+def test_long_trainings_are_stacked_so_that_a_kill_loses_minutes() -> None:
+    """SQR's grid on a large set: 405 runs of 90,000 steps and more."""
+    planned = members(composed("dataset=wine", "method=sqr_free", "protocol=released"))
+    longer = members(
+        composed("dataset=wine", "method=sqr_free", "protocol=released", "method.epochs=200000")
+    )
+    options = TrainingOptions(workers=2)
+    widest, narrower = (max(map(len, options.stacks(m))) for m in (planned, longer))
+    assert narrower < widest / 4
+    assert sum(map(len, options.stacks(longer))) == len(longer)

@@ -132,6 +132,10 @@ class Method(ABC):
         """How many of `rows` training rows one optimiser step takes."""
         return rows
 
+    def steps(self, rows: int, settings: Any) -> int:
+        """About how many optimiser steps a training on `rows` rows makes; 0: it is over at once."""
+        return 0
+
     def retrains(self, settings: Any) -> bool:
         """Whether every level needs a training of its own (`Stack.gamma`)."""
         return False

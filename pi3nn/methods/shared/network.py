@@ -89,6 +89,9 @@ class NetMethod(Method):
     def step_rows(self, rows: int, settings: Any) -> int:
         return int(min(rows, settings.batch))
 
+    def steps(self, rows: int, settings: Any) -> int:
+        return int(settings.epochs * (settings.rows_per_epoch or rows) / settings.batch)
+
     def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> NetFit:
         return self.Fit(StackedMLP.from_state(self.shape(inputs, settings), state))
 
