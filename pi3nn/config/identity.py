@@ -32,6 +32,9 @@ ADDED: dict[str, Any] = {
     "dataset.limit": None,
     "dataset.bundled": None,
     "dataset.spin_up": False,
+    "dataset.control_year": None,
+    "method.bounds_steps": None,
+    "method.bounds_learning_rate": None,
 }
 
 # Settings that came later: key -> the one whose value it had before; left out where they are the same.

@@ -23,6 +23,7 @@ OFF = {
     "front": False, "init": "torch", "init_after": None, "optimiser": "adam", "eps": 1e-8,
     "decay": 1.0, "decay_steps": 3000, "stop_from": None, "patience": 300, "shift": True,
     "fix_targets": True, "bias": None, "floor": 0.0, "roots": "exact", "high": 1e5, "count": "ceil",
+    "bounds_steps": None, "bounds_learning_rate": None,
 }  # fmt: skip
 
 

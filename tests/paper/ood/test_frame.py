@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from pi3nn import data
 from pi3nn.paper.ood import frame
 from pi3nn.run import reproduce
 from pi3nn.store import Store
@@ -45,3 +48,15 @@ def test_figures_are_shown_bounds_of_every_level_in_single_precision(
         assert arrays[f"line/lower@{gamma}"].dtype == np.float32
     assert {"line/u", "line/l_start", "line/median", "train/y"} <= set(arrays)
     assert frame.picture(store, table, "qd") == {}
+
+
+def test_a_hydrograph_comes_with_the_precipitation_of_every_day(tmp_path: Path) -> None:
+    task = EXPERIMENTS["camels"][0]
+    store = Store(tmp_path / "store")
+    exported(task, store, tmp_path)
+    asked = reproduce.prepare(task).asked
+    arrays = frame.picture(store, frame.measured(store, asked.keys, asked.levels), "pi3nn")
+    daily = data.open_dataset("camels").table().loc["2000-10-01":"2003-09-30"]
+    np.testing.assert_array_equal(arrays["background/index"], daily.index.to_numpy("datetime64[D]"))
+    fallen = daily["precipitation"].to_numpy(np.float32)
+    np.testing.assert_array_equal(arrays["background/precipitation"], fallen)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -40,14 +38,3 @@ def test_intervals_of_a_line_are_drawn_from_the_widest_within_reach() -> None:
     lower, upper = ax.get_lines()[:2]
     np.testing.assert_array_equal(lower.get_xdata(), np.arange(-4, 5))
     assert (set(np.asarray(lower.get_ydata())), set(np.asarray(upper.get_ydata()))) == ({-2}, {2})
-
-
-def test_test_days_stand_on_a_shade_and_have_no_label_of_their_own() -> None:
-    days: dict[str, Any] = {
-        f"{name}/{what}": np.arange(3.0) + start
-        for name, start in (("train", 0), ("test", 3))
-        for what in ("index", "y", "point", "lower", "upper")
-    }
-    ax = ood_figures.hydrograph(Figure().subplots(), days)
-    labels = ax.get_legend_handles_labels()[1]
-    assert sorted(labels) == ["interval", "observed", "predicted", "test days"]
