@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pi3nn.run.member import members
+from pi3nn.run.member import Member, members
 from pi3nn.run.workers import TrainingOptions
 from tests.support.runs import composed
 
@@ -17,3 +17,15 @@ def test_many_workers_do_not_make_stacks_narrow(workers: int) -> None:
     assert len(portions) <= max(12, 3 * options.processes)
     assert options.processes == min(workers, 16)
     assert ("not 64" in options.too_few_workers(len(portions))) == (workers == 64)
+
+
+def test_members_judged_on_other_rows_are_not_trained_together() -> None:
+    def of(*overrides: str) -> list[Member]:
+        years = ("dataset.train_years=[2001]", "dataset.test_year=2003", "seeds=[1,2]")
+        names = ("experiment=streamflow", "dataset=camels", "method=pi3nn")
+        return members(composed(*names, *years, *overrides))
+
+    plain, control, leap = of(), of("dataset.control_year=2002"), of("dataset.test_year=2004")
+    assert {member.rows for member in (*plain, *control, *leap)} == {365}
+    portions = TrainingOptions(workers=1).stacks([*plain, *control, *leap])
+    assert sorted(map(len, portions)) == [2, 2, 2]

@@ -50,7 +50,7 @@ def test_every_candidate_was_tried_both_ways_and_never_on_the_test_year(
     ways = scores.groupby(["trained_on", "judged_on"]).size()
     expected = len(script.CANDIDATES) * len(script.SEEDS)
     assert ways.to_dict() == {(2015, 2016): expected, (2016, 2015): expected}
-    assert scores.groupby("judged_on")["days"].nunique().tolist() == [1, 1], "the same days for all"
+    assert set(zip(scores["judged_on"], scores["days"], strict=True)) == {(2015, 365), (2016, 366)}
     assert scores["interval_score"].notna().all()
 
 
@@ -64,9 +64,21 @@ def test_candidates_are_trained_on_one_year_and_judged_on_the_other(
     assert cfg.method.ood
 
 
-def test_days_before_the_first_common_one_do_not_count(script: ModuleType) -> None:
-    days = np.arange("2014-10-01", "2014-10-05", dtype="datetime64[D]")
-    y = np.array([100.0, 1.0, 2.0, 3.0])
-    judged = Intervals(y, np.array([0.0, 1.0, 2.0, 3.0]), y - 1, y + 1, days)
-    found = script.measured(judged, days[1])
+def test_a_year_after_another_needs_no_spin_up_to_train_on(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(script, "request", lambda cfg, _: SimpleNamespace(members=[cfg]))
+    spun_up = {
+        (years, asked): script.members(*years, 45, asked, 0.0)[0].dataset.spin_up
+        for years in script.YEARS
+        for asked in (False, True)
+    }
+    first, second = script.YEARS
+    assert [spun_up[first, False], spun_up[first, True]] == [False, True]
+    assert spun_up[second, False], "so that all days of the first year are judged"
+
+
+def test_intervals_are_judged_in_units_of_the_flow(script: ModuleType) -> None:
+    y = np.array([1.0, 2.0, 3.0])
+    found = script.measured(Intervals(y, y, y - 1, y + 1, None))
     assert found == {"days": 3, "interval_score": 2.0, "picp": 1.0, "nse": 1.0}
