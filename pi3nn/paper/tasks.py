@@ -20,11 +20,12 @@ FOLDERS = {"full": "results/paper", "quick": "results/paper-quick"}
 SMALL = ("yacht", "boston", "energy", "concrete", "wine")
 LARGE = ("power", "kin8nm", "naval", "protein")
 
-CONTROL = "{}_control"  # of a basin: trained on one ordinary year, judged on the other one, too
+# Of a basin: trained on one ordinary year, judged on the other one, too, all days of both.
+CONTROL = "{}_control"
 
 
 def _control(basin: str) -> tuple[str, ...]:
-    years = ("dataset.train_years=[2015]", "dataset.control_year=2016")
+    years = ("dataset.train_years=[2016]", "dataset.control_year=2015", "dataset.spin_up=true")
     return (f"dataset={basin}", f"dataset.name={CONTROL.format(basin)}", *years)
 
 

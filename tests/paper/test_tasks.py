@@ -88,7 +88,7 @@ def test_both_basins_have_a_control_that_trains_on_one_ordinary_year() -> None:
             cfg = composed(*task.overrides)
             assert cfg.dataset.basin == {"streamflow": "east_river"}.get(basin, basin)
             years = (list(cfg.dataset.train_years), cfg.dataset.control_year, cfg.dataset.test_year)
-            assert years == ([2015], 2016, 2017)
+            assert (*years, cfg.dataset.spin_up) == ([2016], 2015, 2017, True)
             assert len(cfg.seeds) == 10
         assert "streamflow-quigley-pi3nn" in names
 

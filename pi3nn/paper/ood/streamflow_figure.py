@@ -24,7 +24,7 @@ from pi3nn.results.original_units import Array
 from pi3nn.store import Arrays
 
 PI3NN = ("pi3nn", "pi3nn_no_ood")
-# Of the baselines DER learns every basin and never fails; QD and PIVEN hang on the seed.
+# Of the baselines DER predicts as well as f, and its bounds never cross; those of QD and PIVEN do.
 BASELINE = "der"
 SMOOTH = 15  # days over which the strip of widths is averaged
 
