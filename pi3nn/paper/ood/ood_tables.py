@@ -269,7 +269,7 @@ def _river_numbers(runs: Runs) -> pd.DataFrame:
     members = runs.trained.set_index([*by, "key", "set"])
 
     def of_set(name: str, *columns: str) -> pd.DataFrame:
-        return members.xs(name, level="set")[list(columns)]
+        return pd.DataFrame(members.xs(name, level="set")[list(columns)])
 
     parts = [
         of_set(name, "picp", "width", "nse", "kge").add_prefix(f"{name}_")

@@ -54,9 +54,10 @@ def _main(runs: Runs, methods: Sequence[str]) -> Figure:
     names = [*methods, "width", *(["rain"] if weather else [])]
     heights = [1.9 if name in methods else 1.4 for name in names]
     with_control = runs.control is not None and set(PI3NN) & set(runs.control.methods)
-    columns = [[name, "control" if name in ("width", "rain") else "."] for name in names]
+    figure: Figure
+    axes: dict[str, Axes]
     figure, axes = plt.subplot_mosaic(
-        columns if with_control else [[name] for name in names],
+        _arranged(names, bool(with_control)),
         figsize=(11.5 if with_control else 9, sum(heights)),
         height_ratios=heights,
         width_ratios=[4.2, 1] if with_control else [1],
@@ -76,6 +77,13 @@ def _main(runs: Runs, methods: Sequence[str]) -> Figure:
         ax.tick_params(labelsize=8)
     _name_flow(figure, runs)
     return figure
+
+
+def _arranged(names: Sequence[str], with_control: bool) -> list[Any]:
+    """Panels one below the other; the control beside the strips, which end where the flows end."""
+    if not with_control:
+        return [[name] for name in names]
+    return [[name, "control" if name in ("width", "rain") else "."] for name in names]
 
 
 def _name_flow(figure: Figure, runs: Runs) -> None:
