@@ -35,6 +35,9 @@ ADDED: dict[str, Any] = {
     "method.rows_per_epoch": None,
     "method.pairs": False,
     "method.stop_at_overflow": False,
+    "dataset.control_year": None,
+    "method.bounds_steps": None,
+    "method.bounds_learning_rate": None,
 }
 
 # Settings that came later: key -> the one whose value it had before; left out where they are the same.

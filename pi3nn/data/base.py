@@ -100,6 +100,14 @@ class Split:
         return digest.hexdigest()
 
 
+@dataclass(frozen=True)
+class Background:
+    """What a figure shows behind the rows: values ``(N,)`` by name, and where each stands."""
+
+    index: NDArray[Any]
+    values: dict[str, Array]
+
+
 class Dataset(ABC):
     """A loaded data set."""
 
@@ -112,6 +120,10 @@ class Dataset(ABC):
     @abstractmethod
     def split(self, split: int) -> Split:
         """The rows of split number `split`: a split seed, or the data seed of generated sets."""
+
+    def background(self) -> Background | None:
+        """What is not among the rows but helps to judge intervals; None: nothing."""
+        return None
 
     def schema(self, split: int) -> Schema:
         """How a table of new rows becomes the inputs of a model trained on split `split`."""

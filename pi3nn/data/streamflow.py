@@ -19,7 +19,7 @@ import pandas as pd
 from omegaconf import MISSING
 
 from pi3nn.data import bundled, download
-from pi3nn.data.base import Array, Dataset, Facts, Rows, Split, check_choice
+from pi3nn.data.base import Array, Background, Dataset, Facts, Rows, Split, check_choice
 from pi3nn.data.own import reading
 from pi3nn.errors import UserError
 
@@ -50,6 +50,7 @@ class Settings:
     train_years: list[int] = MISSING
     test_year: int = MISSING
     spin_up: bool = False
+    control_year: int | None = None
 
 
 class StreamflowDataset(Dataset):
@@ -60,11 +61,11 @@ class StreamflowDataset(Dataset):
         self._settings = settings
         self._daily = daily
         years = set(_water_years(daily.index))
-        for year in (*settings.train_years, settings.test_year):
+        for year in _years(settings):
             if year not in years:
                 raise UserError(
-                    f"dataset.train_years and test_year: {settings.basin} has no water year {year}, "
-                    f"only {min(years)} to {max(years)}"
+                    f"dataset.train_years, test_year and control_year: {settings.basin} has no water "
+                    f"year {year}, only {min(years)} to {max(years)}"
                 )
             if len(self._rows([year]).y) == 0:
                 raise UserError(
@@ -77,14 +78,25 @@ class StreamflowDataset(Dataset):
         return self._daily.copy()
 
     def split(self, split: int) -> Split:
-        """Windows ``x (N, window * 3)`` and the flow ``y (N,)`` of the sets ``train`` and ``test``.
+        """Windows ``x (N, window * 3)`` and the flow ``y (N,)`` of the sets ``train`` and ``test``,
+        and of ``control``, days of an ordinary year that is not trained on, where one is named.
 
         A row of `x` holds the days of its window, oldest first, with precipitation, highest and
         lowest temperature of each day side by side: ``x.reshape(N, window, 3)``. The sets follow
         from the calendar, so every `split` is the same.
         """
         years = {"train": self._settings.train_years, "test": [self._settings.test_year]}
+        if self._settings.control_year is not None:
+            years["control"] = [self._settings.control_year]
         return Split({name: self._rows(list(of_set)) for name, of_set in years.items()})
+
+    def background(self) -> Background:
+        """Precipitation of every day from the first to the last of the years that are named."""
+        years = _water_years(self._daily.index)
+        named = _years(self._settings)
+        days = self._daily[(years >= min(named)) & (years <= max(named))]
+        rain = days["precipitation"].to_numpy(np.float64)
+        return Background(days.index.to_numpy("datetime64[D]"), {"precipitation": rain})
 
     def _rows(self, years: list[int]) -> Rows:
         """Days of some water years that have a flow and a whole window before them."""
@@ -99,6 +111,12 @@ class StreamflowDataset(Dataset):
         days, oldest = days[oldest >= 0], oldest[oldest >= 0]
         x = weather[oldest[:, None] + np.arange(window)].reshape(len(days), window * len(INPUTS))
         return Rows(x, flow[days], self._daily.index.to_numpy("datetime64[D]")[days])
+
+
+def _years(settings: Settings) -> list[int]:
+    """All water years that sets are made of."""
+    control = [] if settings.control_year is None else [settings.control_year]
+    return [*settings.train_years, settings.test_year, *control]
 
 
 def downloads(settings: Settings) -> list[str]:
@@ -120,8 +138,9 @@ def load(settings: Settings) -> Dataset:
         )
     if not settings.train_years:
         raise UserError("dataset.train_years is empty: give at least one water year")
-    if settings.test_year in settings.train_years:
-        raise UserError(f"dataset.test_year={settings.test_year} is one of dataset.train_years")
+    for key, year in (("test", settings.test_year), ("control", settings.control_year)):
+        if year in settings.train_years:
+            raise UserError(f"dataset.{key}_year={year} is one of dataset.train_years")
     return _camels(settings) if settings.basin == "camels" else _downloaded(settings)
 
 

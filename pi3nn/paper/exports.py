@@ -14,7 +14,7 @@ tables, figures and the report are made:
     - ``width``: mean width in original units (all experiments)
     - ``score_mean``, ``score_std``: confidence as the paper's table has it, over the rows of the set;
       ``score_auroc``, ``score_fpr95``: width as a detector against ``test`` (cubic10d), ``rank4``
-      (flight) or ``train`` (streamflow, ``test`` only) rows
+      (flight) or ``train`` (streamflow, ``test`` and ``control`` only) rows
     - ``between_levels``: rows where an interval sticks out of that of a higher level; in the rows of
       the highest level, where there is more than one
     - ``inside``, ``left``, ``right``, ``ratio``: widths on [-4, 4], at -7 and at 7, and the growth;
@@ -23,11 +23,13 @@ tables, figures and the report are made:
     - ``score_y``, ``oracle_y``: interval scores in original units, of the method and of the true
       quantiles (cubic1d, set ``test``)
     - ``nse``, ``kge``; ``high_width``, ``high_picp``: on the highest flows (streamflow)
+    - ``control_auroc``: width as a detector against the rows of ``control`` (streamflow, ``test`` only)
     - ``distance.<input>``: how far the set's mean is from the training rows' (flight)
 
 ``<experiment>-<dataset>-<method>.npz``
     What the experiment's figures show of the task's first member, float32, in original units
-    (cubic1d, cubic10d, streamflow); one file for each variant (`pi3nn.paper.ood.variants`).
+    (cubic1d, cubic10d, streamflow); one file for each variant (`pi3nn.paper.ood.variants`). Of
+    streamflow, by day, also the precipitation (``background/precipitation``).
 
 ``provenance.json``
     ``{"protocol", "budget", "shards": {<task>: {"members", "failed", "seconds" (of training, one core),
@@ -200,21 +202,26 @@ def ood_reports(folder: Path, protocol: str) -> dict[str, ExperimentReport]:
     """The reports of the other experiments, as ``pi3nn-run`` makes them of a store.
 
     By the name of the experiment: ``cubic1d``, ``cubic10d``, ``streamflow``, ``flight``; by that of
-    the data set where it is not the experiment's own: ``cubic1d_heavy``, ``camels``. Those without a
-    trained member are left out.
+    the data set where it is not the experiment's own: ``cubic1d_heavy``, ``rock``, ``camels``. Those
+    without a trained member are left out. A basin's report shows its control, too.
     """
     tables: dict[str, list[pd.DataFrame]] = {}
     for task in _exported(folder, protocol, uci=False):
         tables.setdefault(task.dataset, []).append(read(path(folder, task)))
-    reports = {}
+    runs = {}
     for name, of_methods in tables.items():
         table = pd.concat(of_methods, ignore_index=True)
         first = table.iloc[0]
         prefix = records_folder(folder, protocol) / f"{first['experiment']}-{first['dataset']}"
-        runs = Runs.of(table, functools.partial(_picture, prefix))
-        if not runs.trained.empty:
-            reports[name] = REPORTS[first["experiment"]](runs)
-    return reports
+        of_name = Runs.of(table, functools.partial(_picture, prefix))
+        if not of_name.trained.empty:
+            runs[name] = of_name
+    return {
+        name: REPORTS[of_name.first.experiment](
+            dataclasses.replace(of_name, control=runs.get(tasks.CONTROL.format(name)))
+        )
+        for name, of_name in runs.items()
+    }
 
 
 def provenance(folder: Path, protocol: str) -> dict[str, Any]:

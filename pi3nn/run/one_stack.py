@@ -40,6 +40,7 @@ def train(
             "scalars": scalars,
             "records": [],
             "distances": distances(member, prepared[m]),
+            "background": _background(member),
         }
         gamma = member.config["gamma"]
         _judge(member, arrays[m], result, levels[member.key] if gamma is None else [gamma])
@@ -108,6 +109,15 @@ def _predictions(prepared: Sequence[Prepared], fitted: Fitted, device: str) -> l
             if index is not None:
                 arrays[f"{name}/index"] = index
     return kept
+
+
+def _background(member: Member) -> dict[str, list[Any]]:
+    """What figures show behind the rows, see `pi3nn.data.base.Background`; ``index`` as text."""
+    shown = member.dataset.background()
+    if shown is None:
+        return {}
+    values = {name: of_name.tolist() for name, of_name in shown.values.items()}
+    return {"index": shown.index.astype(str).tolist(), **values}
 
 
 def _labels(member: Member, reason: str, seconds: float) -> dict[str, Any]:

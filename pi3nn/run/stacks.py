@@ -30,7 +30,7 @@ def stacks(missing: list[Member], workers: int, memory: float) -> list[list[Memb
     `memory` is what all workers together may take, in GB.
 
     Stacked are members of one method whose settings agree except for those the method can vary
-    within a stack, on training sets of one shape. How they are cut is a matter of speed only: no
+    within a stack, on sets of one shape, training and evaluation. How they are cut is a matter of speed only: no
     member's numbers depend on its stack-mates.
     """
     groups: dict[str, list[Member]] = defaultdict(list)
@@ -87,4 +87,5 @@ def _likeness(member: Member) -> str:
     """The same for members that can share a stack."""
     method = fixed(member.config["method"])
     shared = [member.config[key] for key in ("holdout", "gamma", "calibrate", "device", "engine")]
-    return json.dumps([method, member.rows, member.inputs, shared], sort_keys=True)
+    sets = {name: len(rows.y) for name, rows in member.split.sets.items()}
+    return json.dumps([method, sets, member.inputs, shared], sort_keys=True)

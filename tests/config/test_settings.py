@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from omegaconf import DictConfig
 
 from pi3nn import methods, paths
 from pi3nn.config import settings
@@ -145,3 +146,40 @@ def test_values_without_a_protocol_hold_for_both(tmp_path: Path) -> None:
     document = read(tmp_path / "t.yaml")
     entry = settings._by_protocol(Layer(document.values, document.marks))
     assert entry.values == {"both": {"holdout": 0.1, "method": {"l1": 1}}}
+
+
+def test_streamflow_has_its_window_and_its_slip_by_protocol() -> None:
+    paper, released = (
+        composed("experiment=streamflow", "method=pi3nn", f"protocol={name}")
+        for name in ("paper", "released")
+    )
+    assert (released.dataset.window, released.dataset.spin_up) == (45, False)
+    assert (paper.method.fix_targets, released.method.fix_targets) == (True, False)
+    assert (paper.method.bounds_steps, released.method.bounds_steps) == (None, 600)
+    for cfg in (paper, released):
+        assert (list(cfg.dataset.train_years), cfg.dataset.test_year) == ([2015, 2016], 2017)
+
+
+def test_rock_creek_has_the_stored_pair_of_biases_under_released_and_the_rivers_settings_else() -> (
+    None
+):
+    def of(dataset: str, method: str, protocol: str) -> DictConfig:
+        names = (f"dataset={dataset}", f"method={method}", f"protocol={protocol}")
+        return composed("experiment=streamflow", *names)
+
+    on, off = (of("rock", method, "released") for method in ("pi3nn", "pi3nn_no_ood"))
+    assert (on.method.bias, off.method.bias) == (80, 0)
+    assert on.method.ood
+    assert off.method.ood
+    assert (on.dataset.window, on.encoder.epochs, on.method.bounds_steps) == (60, 285, 115)
+    assert of("rock", "der", "released").encoder == on.encoder
+    rock, river = (of(name, "pi3nn", "paper") for name in ("rock", "streamflow"))
+    assert (rock.method, rock.encoder, rock.dataset.window) == (
+        river.method, river.encoder, river.dataset.window,
+    )  # fmt: skip
+
+
+def test_a_control_that_trains_on_one_year_has_all_of_its_days() -> None:
+    cfg = composed("experiment=streamflow", "dataset=quigley")
+    assert cfg.dataset.spin_up
+    assert (list(cfg.dataset.train_years), cfg.dataset.test_year) == ([2015], 2016)

@@ -106,6 +106,20 @@ def test_quick_tasks_have_fewer_members_and_rows() -> None:
     assert "1000 rows" in quick.note
 
 
+def test_both_basins_have_a_control_that_trains_on_one_ordinary_year() -> None:
+    for protocol in tasks.PROTOCOLS:
+        names = {task.name for task in tasks.of_paper(protocol)}
+        for basin in ("streamflow", "rock"):
+            assert {f"streamflow-{basin}-{m}" for m in ("pi3nn", "pi3nn_no_ood", "der")} <= names
+            (task,) = tasks.selected(protocol, "full", [f"streamflow-{basin}_control-pi3nn"])
+            cfg = composed(*task.overrides)
+            assert cfg.dataset.basin == {"streamflow": "east_river"}.get(basin, basin)
+            years = (list(cfg.dataset.train_years), cfg.dataset.control_year, cfg.dataset.test_year)
+            assert (*years, cfg.dataset.spin_up) == ([2016], 2015, 2017, True)
+            assert len(cfg.seeds) == 10
+        assert "streamflow-quigley-pi3nn" in names
+
+
 # --- the command ---------------------------------------------------------------------------------
 
 

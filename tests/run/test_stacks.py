@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pi3nn.run.member import members
+from pi3nn.run.member import Member, members
 from pi3nn.run.workers import TrainingOptions
 from tests.support.runs import composed
 
@@ -29,3 +29,15 @@ def test_long_trainings_are_stacked_so_that_a_kill_loses_minutes() -> None:
     widest, narrower = (max(map(len, options.stacks(m))) for m in (planned, longer))
     assert narrower < widest / 4
     assert sum(map(len, options.stacks(longer))) == len(longer)
+
+
+def test_members_judged_on_other_rows_are_not_trained_together() -> None:
+    def of(*overrides: str) -> list[Member]:
+        years = ("dataset.train_years=[2001]", "dataset.test_year=2003", "seeds=[1,2]")
+        names = ("experiment=streamflow", "dataset=camels", "method=pi3nn")
+        return members(composed(*names, *years, *overrides))
+
+    plain, control, leap = of(), of("dataset.control_year=2002"), of("dataset.test_year=2004")
+    assert {member.rows for member in (*plain, *control, *leap)} == {365}
+    portions = TrainingOptions(workers=1).stacks([*plain, *control, *leap])
+    assert sorted(map(len, portions)) == [2, 2, 2]

@@ -8,7 +8,7 @@ algorithm of section 3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,8 @@ class Deviations:
     roots: str = MISSING  # `bisected` (discrepancies 1.5)
     high: float = MISSING
     count: str = MISSING  # `roots.outside_count` (discrepancies 1.5)
+    bounds_steps: int | None = None  # `pace` (discrepancies 9.5)
+    bounds_learning_rate: float | None = None  # `pace` (discrepancies 9.5)
 
 
 def check(settings: Any) -> None:
@@ -54,8 +56,9 @@ def check(settings: Any) -> None:
     require_one_of(settings, "count", "ceil", "floor")
     require_positive(settings, "decay", "decay_steps", "eps", "patience", "high")
     require_not_negative(settings, "floor")
-    optional = ("stop_from", "init_after")
-    require_not_negative(settings, *(n for n in optional if getattr(settings, n) is not None))
+    given = [f.name for f in fields(Deviations) if getattr(settings, f.name) is not None]
+    require_not_negative(settings, *{"stop_from", "init_after"}.intersection(given))
+    require_positive(settings, *{"bounds_steps", "bounds_learning_rate"}.intersection(given))
 
 
 def start(settings: Any, output_bias: Tensor | None) -> Init:
@@ -92,6 +95,17 @@ def training(stack: Stack, members: list[int]) -> dict[str, Any]:
         "stop_from": settings.stop_from,
         "patience": settings.patience,
     }
+
+
+def pace(stack: Stack, members: list[int], of_bounds: bool) -> dict[str, Any]:
+    """Steps and learning rate of a recipe; `u` and `l` may have their own (discrepancies 9.5)."""
+    settings = stack.common
+    steps, rate = settings.steps, stack.tensor("learning_rate")[members]
+    if of_bounds and settings.bounds_steps is not None:
+        steps = settings.bounds_steps
+    if of_bounds and settings.bounds_learning_rate is not None:
+        rate = torch.full_like(rate, settings.bounds_learning_rate)
+    return {"steps": steps, "learning_rate": rate}
 
 
 def unshifted(residual: Array) -> tuple[Array, Side, Side]:

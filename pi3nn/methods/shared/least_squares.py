@@ -82,11 +82,10 @@ class LeastSquares:
         initialise(net, deviations.start(settings, bias), streams)
         start = net.flat.clone()
         recipe = Recipe(
-            learning_rate=self.stack.tensor("learning_rate")[members],
-            steps=settings.steps,
             l1=self.stack.tensor(f"{prefix}l1")[members],
             l2=self.stack.tensor(f"{prefix}l2")[members],
             penalised=tuple(f"hidden{i}" for i in range(settings.layers)),
+            **deviations.pace(self.stack, members, of_bounds=prefix == "bounds_"),
             **deviations.training(self.stack, members),
         )
         streams = generators(seeds, f"batches/{name}")

@@ -30,6 +30,7 @@ class Runs:
     picture: Callable[[str], Arrays]  # what figures show of a method's first trained member
     # By method, the dotted keys that differ from the experiment's own settings.
     changed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    control: Runs | None = None  # of the same basin, with an ordinary year that is not trained on
 
     @classmethod
     def of(cls, table: pd.DataFrame, picture: Callable[[str], Arrays]) -> Runs:

@@ -21,7 +21,8 @@ from pi3nn.store import Arrays, Store
 
 MEASURED = [
     "width", "score_mean", "score_std", "score_auroc", "score_fpr95", "between_levels",
-    "inside", "left", "right", "ratio", "smallest", "pinched", "score_y", "oracle_y", "nse", "kge", "high_width", "high_picp",
+    "inside", "left", "right", "ratio", "smallest", "pinched", "score_y", "oracle_y",
+    "nse", "kge", "high_width", "high_picp", "control_auroc",
 ]  # fmt: skip
 Extra = dict[str, dict[str, float]]  # of every set, what is measured beyond its record
 
@@ -133,9 +134,13 @@ def _hydrograph(store: Store, keys: dict[float, str]) -> Arrays:
     gamma, key = next(iter(keys.items()))
     arrays: Arrays = {}
     sets = intervals(store, key, gamma)
-    for name in ("train", "test"):
+    for name in sets:
         for what in ("index", "y", "point", "lower", "upper"):
             arrays[f"{name}/{what}"] = getattr(sets[name], what)
+    # Members of older stores have no background.
+    for what, values in store.result(key).get("background", {}).items():
+        kind = "datetime64[D]" if what == "index" else np.float64
+        arrays[f"background/{what}"] = np.array(values, dtype=kind)
     return arrays
 
 

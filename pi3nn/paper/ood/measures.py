@@ -63,13 +63,14 @@ def beside_oracle(rows: Intervals, gamma: float, noise: str) -> dict[str, float]
 
 
 def flows(sets: dict[str, Intervals]) -> dict[str, dict[str, float]]:
-    """How good the prediction is on training and test days, and what the highest flows get."""
+    """How good the prediction is, what the highest flows get, and whether the width tells test days,
+    and those of an ordinary year that is not trained on (``control``), from training days."""
     measured = {
         name: {
             "nse": float(metrics.nse(sets[name].point, sets[name].y)),
             "kge": float(metrics.kge(sets[name].point, sets[name].y)),
         }
-        for name in ("train", "test")
+        for name in sets
     }
     test = sets["test"]
     high = test.y >= np.quantile(test.y, 1 - HIGHEST)
@@ -78,6 +79,10 @@ def flows(sets: dict[str, Intervals]) -> dict[str, dict[str, float]]:
         "high_picp": float(metrics.picp(test.lower[high], test.upper[high], test.y[high])),
         "score_auroc": float(metrics.auroc(sets["train"].width, test.width)),
     }
+    if "control" in sets:
+        control = sets["control"].width
+        measured["control"]["score_auroc"] = float(metrics.auroc(sets["train"].width, control))
+        measured["test"]["control_auroc"] = float(metrics.auroc(control, test.width))
     return measured
 
 

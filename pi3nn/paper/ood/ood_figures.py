@@ -1,4 +1,4 @@
-"""Figures 2 and 4 of the paper, and what else the experiments out of distribution show."""
+"""Figure 2 of the paper, and what else the experiments out of distribution show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from pi3nn.paper.paper_methods import ood_title
 from pi3nn.paper.standing import CENTRAL, central
 from pi3nn.results.figures import BAND, INSIDE, OUTSIDE
 from pi3nn.results.original_units import Array
-from pi3nn.store import Arrays
 
 
 def grid(count: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
@@ -128,41 +127,4 @@ def single_runs(ax: Axes, x: float, values: Sequence[float]) -> Axes:
     ax.scatter(
         places, values, color=INSIDE, s=7, alpha=0.6, lw=0, zorder=3, label="one run of ours"
     )
-    return ax
-
-
-# --- streamflow ----------------------------------------------------------------------------------
-
-
-def streamflow(runs: Runs) -> dict[str, Figure]:
-    """Figure 4: flow, prediction and interval over training and test days, one panel per method."""
-    gamma = runs.levels[0]
-    methods = [m for m in runs.methods if m != "pi3nn_no_ood"] or runs.methods
-    figure, axes = grid(len(methods), 1, 9.0, 1.9)
-    for ax, method in zip(axes, methods, strict=True):
-        days = runs.picture(method)
-        hydrograph(ax, days)
-        ax.set_title(ood_title(method), fontsize=9, loc="left")
-        ax.sharex(axes[0])
-    axes[0].legend(fontsize=7, loc="upper left", ncols=4)
-    # Panels share their scale, by the flows: a method with useless intervals does not set it.
-    top = max(float(days[f"{name}/y"].max()) for name in ("train", "test"))
-    for ax in axes:
-        ax.set_ylim(-0.4 * top, 2.0 * top)
-    figure.supylabel(f"flow and its {gamma:.0%} interval, seed {_seed(runs)}", fontsize=10)
-    return {"figure": figure}
-
-
-def hydrograph(ax: Axes, days: Arrays) -> Axes:
-    """Observed and predicted flow over time with the interval; test days on a shade."""
-    for name in ("train", "test"):
-        index, y, point, lower, upper = (
-            days[f"{name}/{what}"] for what in ("index", "y", "point", "lower", "upper")
-        )
-        labels = ("interval", "observed", "predicted") if name == "train" else (None, None, None)
-        ax.fill_between(index, lower, upper, color=BAND, lw=0, label=labels[0])
-        ax.plot(index, y, color="black", lw=0.8, label=labels[1])
-        ax.plot(index, point, color=OUTSIDE, lw=0.8, label=labels[2])
-    test = days["test/index"]
-    ax.axvspan(test[0], test[-1], color="grey", alpha=0.12, lw=0, label="test days")
     return ax

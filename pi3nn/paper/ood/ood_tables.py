@@ -247,20 +247,7 @@ def _distances(runs: Runs) -> pd.DataFrame:
 
 
 def _streamflow(runs: Runs) -> ExperimentReport:
-    by = ["method", "gamma"]
-    members = runs.trained.set_index([*by, "key", "set"])
-    parts = [
-        members.xs(name, level="set")[["picp", "width", "nse", "kge"]].add_prefix(f"{name}_")
-        for name in ("train", "test")
-    ]
-    parts.append(members.xs("test", level="set")[["high_width", "high_picp", "score_auroc"]])
-    together = pd.concat(parts, axis=1).rename(columns={"score_auroc": "auroc"})
-    groups = together.groupby(by, sort=False)
-    table = groups.mean()
-    table.insert(0, "runs", groups.size())
-    for name in ("train_width", "test_width", "high_width"):
-        table[f"{name}_std"] = groups[name].std()
-    table = table.reset_index()
+    table = _river_numbers(runs)
     shown = [
         {
             "method": ood_title(row.method),
@@ -269,9 +256,11 @@ def _streamflow(runs: Runs) -> ExperimentReport:
             "PICP test": f"{row.test_picp:.3f}",
             "width train": _with_scatter(row.train_width, row.train_width_std),
             "width test": _with_scatter(row.test_width, row.test_width_std),
+            "test / train": _with_scatter(row.widening, row.widening_std, 2),
+            "AUROC": _with_scatter(row.auroc, row.auroc_std, 3),
+            **_unseen(row),
             "width highest": _with_scatter(row.high_width, row.high_width_std),
             "PICP highest": f"{row.high_picp:.3f}",
-            "AUROC": f"{row.auroc:.3f}",
             "NSE": f"{row.train_nse:.2f} / {row.test_nse:.2f}",
             "KGE": f"{row.train_kge:.2f} / {row.test_kge:.2f}",
         }
@@ -280,17 +269,69 @@ def _streamflow(runs: Runs) -> ExperimentReport:
     ]
     note = (
         f"Averages of {int(table['runs'].max())} run(s); ± is their standard deviation. Widths are in "
-        f"units of the flow; highest: the test days with the highest {HIGHEST:.0%} of flows. AUROC: how "
-        "well the width tells test days from training days. NSE and KGE of the prediction (training / "
-        "test days). The paper prints no numbers: its Figure 4 shows PI3NN wide on test days and the "
-        "others as narrow as on training days."
+        "units of the flow; test / train: the mean width on test days over that on training days; highest: "
+        f"the test days with the highest {HIGHEST:.0%} of flows. AUROC: how well the width tells test days "
+        "from training days. NSE and KGE of the prediction (training / test days). The paper prints no "
+        "numbers: its Figure 4 shows PI3NN wide on test days and the others as narrow as on training days."
     )
-    section = Section("Figure 4 in numbers", pd.DataFrame(shown), [note])
-    return ExperimentReport(table, [section], lambda: _figures().streamflow(runs))
+    if "control_widening" in table:
+        note += (
+            " Unseen: the days of an ordinary year that is not trained on; their width over that on "
+            "training days, the AUROC against these, and how well the width tells test days from them."
+        )
+    title = f"Figure 4 in numbers: {runs.first.dataset}"
+    section = Section(title, pd.DataFrame(shown), [note])
+    return ExperimentReport(table, [section], lambda: _streamflow_figures(runs))
 
 
-def _with_scatter(mean: float, std: float) -> str:
-    return f"{mean:.1f}" if math.isnan(std) else f"{mean:.1f} ± {std:.1f}"
+def _river_numbers(runs: Runs) -> pd.DataFrame:
+    """One row per method and level: means over runs, and standard deviations of some."""
+    by = ["method", "gamma"]
+    members = runs.trained.set_index([*by, "key", "set"])
+
+    def of_set(name: str, *columns: str) -> pd.DataFrame:
+        return pd.DataFrame(members.xs(name, level="set")[list(columns)])
+
+    parts = [
+        of_set(name, "picp", "width", "nse", "kge").add_prefix(f"{name}_")
+        for name in ("train", "test")
+    ]
+    parts.append(of_set("test", "high_width", "high_picp", "score_auroc"))
+    together = pd.concat(parts, axis=1).rename(columns={"score_auroc": "auroc"})
+    together["widening"] = together["test_width"] / together["train_width"]
+    scattered = ["train_width", "test_width", "high_width", "widening", "auroc"]
+    if "control" in set(runs.trained["set"]):
+        unseen = of_set("control", "width", "score_auroc")
+        together["control_widening"] = unseen["width"] / together["train_width"]
+        together["control_auroc"] = unseen["score_auroc"]
+        together["wet_auroc"] = of_set("test", "control_auroc")["control_auroc"]
+    groups = together.groupby(by, sort=False)
+    table = groups.mean()
+    table.insert(0, "runs", groups.size())
+    for name in scattered:
+        table[f"{name}_std"] = groups[name].std()
+    return table.reset_index()
+
+
+def _unseen(row: Any) -> dict[str, str]:
+    """Columns of a run with a control."""
+    if not hasattr(row, "control_widening"):
+        return {}
+    return {
+        "unseen / train": f"{row.control_widening:.2f}",
+        "AUROC unseen": f"{row.control_auroc:.3f}",
+        "AUROC test : unseen": f"{row.wet_auroc:.3f}",
+    }
+
+
+def _streamflow_figures(runs: Runs) -> dict[str, Any]:
+    from pi3nn.paper.ood import streamflow_figure  # as `_figures`
+
+    return streamflow_figure.figures(runs)
+
+
+def _with_scatter(mean: float, std: float, digits: int = 1) -> str:
+    return f"{mean:.{digits}f}" + ("" if math.isnan(std) else f" ± {std:.{digits}f}")
 
 
 def _figures() -> Any:

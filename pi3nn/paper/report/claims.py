@@ -15,6 +15,7 @@ import pandas as pd
 
 from pi3nn.paper.paper_methods import BASELINES, INTERVAL_METHODS, UCI, title
 from pi3nn.paper.published import GAMMA
+from pi3nn.paper.report import rivers
 from pi3nn.paper.report.grids import like_gamma, nearest, smallest
 from pi3nn.paper.report.source import SETS, SHIFTED, Source, lowest
 from pi3nn.results import tables
@@ -217,6 +218,8 @@ def _identifies(source: Source, experiment: str, place: str, name: str) -> Claim
         return Claim(place, text, "not run", "No records of PI3NN.")
     mean = _mean_of(aurocs["pi3nn"])
     answer = "yes" if mean >= FOUND else "partly" if mean >= MISSED else "no"
+    if experiment == "streamflow":
+        return Claim(place, text, answer, rivers.in_numbers(source))
     numbers = f"AUROC {_listed(aurocs['pi3nn'])}"
     if "pi3nn_no_ood" in aurocs:
         numbers += f"; without the initialisation {_listed(aurocs['pi3nn_no_ood'])}"

@@ -23,6 +23,7 @@ OFF = {
     "front": False, "init": "torch", "init_after": None, "optimiser": "adam", "eps": 1e-8,
     "decay": 1.0, "decay_steps": 3000, "stop_from": None, "patience": 300, "shift": True,
     "fix_targets": True, "bias": None, "floor": 0.0, "roots": "exact", "high": 1e5, "count": "ceil",
+    "bounds_steps": None, "bounds_learning_rate": None,
 }  # fmt: skip
 
 
@@ -99,3 +100,20 @@ def test_bisection_counts_a_row_on_the_bound_as_outside() -> None:
 def test_values_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=f"method.{next(iter(wrong))}="):
         pi3nn(**wrong)
+
+
+def test_u_and_l_have_the_pace_of_f_unless_they_have_their_own() -> None:
+    same = stack([pi3nn(steps=20, learning_rate=rate) for rate in (0.01, 0.02)])
+    for of_bounds in (False, True):
+        found = deviations.pace(same, [1], of_bounds)
+        assert (found["steps"], found["learning_rate"].tolist()) == (20, [pytest.approx(0.02)])
+    own = stack([pi3nn(steps=20, bounds_steps=5, bounds_learning_rate=0.5)] * 2)
+    assert deviations.pace(own, [0, 1], of_bounds=False)["steps"] == 20
+    found = deviations.pace(own, [0, 1], of_bounds=True)
+    assert (found["steps"], found["learning_rate"].tolist()) == (5, [0.5, 0.5])
+
+
+@pytest.mark.parametrize("key", ["bounds_steps", "bounds_learning_rate"])
+def test_a_pace_of_nothing_is_refused(key: str) -> None:
+    with pytest.raises(UserError, match=key):
+        pi3nn(**{key: 0})

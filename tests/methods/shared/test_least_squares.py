@@ -63,3 +63,20 @@ def test_progress_is_a_share_of_all_networks() -> None:
     assert shares[-1] == 1.0
     assert 0.5 in shares
     assert shares == sorted(shares)
+
+
+def test_f_keeps_its_pace_where_u_and_l_have_their_own() -> None:
+    """The first step of SGD is the gradient times the rate: another rate, another distance."""
+    one = {"steps": 1, "hidden": 8, "optimiser": "sgd", "l1": 0.0, "l2": 0.0, "bounds_l1": 0.0}
+    moved = {}
+    for rate in (None, 0.02):
+        chosen = settings(
+            "pi3nn", **one, bounds_l2=0.0, learning_rate=0.01, bounds_learning_rate=rate
+        )
+        members = stack([chosen])
+        networks = networks_of(members)
+        mean = networks.mean("f").flat
+        width = networks.width("u", everything(members))
+        moved[rate] = mean, width.flat - networks.starts["u"].flat
+    torch.testing.assert_close(moved[0.02][0], moved[None][0])
+    torch.testing.assert_close(moved[0.02][1], 2 * moved[None][1], rtol=1e-3, atol=1e-6)

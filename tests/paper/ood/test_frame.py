@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from pi3nn import data
 from pi3nn.paper.ood import frame
 from pi3nn.run import reproduce
 from pi3nn.store import Store
@@ -65,3 +68,15 @@ def test_scores_stand_beside_the_oracles_on_test_rows(
     # The record has the score in standardised units: the same ratio to ours in every row of a member.
     ratio = (table["score_y"] / table["interval_score"])[test]
     assert np.ptp(ratio) < 1e-4 * ratio.mean()
+
+
+def test_a_hydrograph_comes_with_the_precipitation_of_every_day(tmp_path: Path) -> None:
+    task = EXPERIMENTS["camels"][0]
+    store = Store(tmp_path / "store")
+    exported(task, store, tmp_path)
+    asked = reproduce.prepare(task).asked
+    arrays = frame.picture(store, frame.measured(store, asked.keys, asked.levels), "pi3nn")
+    daily = data.open_dataset("camels").table().loc["2000-10-01":"2003-09-30"]
+    np.testing.assert_array_equal(arrays["background/index"], daily.index.to_numpy("datetime64[D]"))
+    fallen = daily["precipitation"].to_numpy(np.float32)
+    np.testing.assert_array_equal(arrays["background/precipitation"], fallen)

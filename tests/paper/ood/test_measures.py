@@ -71,3 +71,17 @@ def test_the_highest_flows_are_the_top_tenth_of_the_test_days() -> None:
     found = measures.flows({"train": train, "test": test})
     assert found["test"]["high_width"] == pytest.approx((18 + 19) / 2)
     assert (found["train"]["nse"], found["test"]["kge"]) == pytest.approx((1, 1))
+
+
+def test_an_ordinary_year_that_is_not_trained_on_is_told_from_training_and_test_days() -> None:
+    flow = np.arange(3.0)
+    sets = {
+        name: Intervals(flow, flow, flow - width, flow + width, None)
+        for name, width in (
+            ("train", np.array([1, 2, 3])), ("control", np.array([4, 5, 6])), ("test", np.array([1, 5, 9]))
+        )
+    }  # fmt: skip
+    found = measures.flows(sets)
+    assert found["control"]["score_auroc"] == 1
+    assert found["test"]["control_auroc"] == pytest.approx((0 + 1.5 + 3) / 9)
+    assert "control_auroc" not in measures.flows({k: sets[k] for k in ("train", "test")})["test"]

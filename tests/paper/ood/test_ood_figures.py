@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -39,14 +37,3 @@ def test_runs_are_dots_and_their_central_part_is_a_line() -> None:
     np.testing.assert_array_equal(drawn[:, 1], values)
     assert drawn[:, 0].mean() == pytest.approx(3)
     assert np.abs(drawn[:, 0] - 3).max() < 0.4  # within its bar
-
-
-def test_test_days_stand_on_a_shade_and_have_no_label_of_their_own() -> None:
-    days: dict[str, Any] = {
-        f"{name}/{what}": np.arange(3.0) + start
-        for name, start in (("train", 0), ("test", 3))
-        for what in ("index", "y", "point", "lower", "upper")
-    }
-    ax = ood_figures.hydrograph(Figure().subplots(), days)
-    labels = ax.get_legend_handles_labels()[1]
-    assert sorted(labels) == ["interval", "observed", "predicted", "test days"]
