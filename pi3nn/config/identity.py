@@ -32,6 +32,8 @@ ADDED: dict[str, Any] = {
     "dataset.limit": None,
     "dataset.bundled": None,
     "dataset.spin_up": False,
+    "method.output": "abs",
+    "method.bounds_steps": None,
 }
 
 # Settings that came later: key -> the one whose value it had before; left out where they are the same.

@@ -18,6 +18,7 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from pi3nn.engine.init import Init, LayerInit
+from pi3nn.errors import UserError
 from pi3nn.methods.shared import roots
 from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
 from pi3nn.methods.shared.contract import Array, Stack
@@ -26,7 +27,7 @@ from pi3nn.methods.shared.sides import Side
 
 @dataclass
 class Deviations:
-    """Keys of ``configs/method/pi3nn.yaml`` that exist for released runs only."""
+    """Keys of ``configs/method/pi3nn.yaml`` that exist for released runs and docs/ood.md only."""
 
     front: bool = MISSING  # a linear layer before the hidden ones (discrepancies 1.8)
     init: str = MISSING  # `start` (discrepancies 1.9)
@@ -41,6 +42,8 @@ class Deviations:
     fix_targets: bool = MISSING  # `target_itself` (discrepancies 8.6)
     bias: float | None = MISSING  # `fixed_bias` (discrepancies 1.7)
     floor: float = MISSING  # widths are sqrt(z^2 + floor) (discrepancies 1.6)
+    output: str = "abs"  # widths are |z|, or softplus(z) (docs/ood.md)
+    bounds_steps: int | None = None  # `steps` (docs/ood.md)
     roots: str = MISSING  # `bisected` (discrepancies 1.5)
     high: float = MISSING
     count: str = MISSING  # `roots.outside_count` (discrepancies 1.5)
@@ -52,10 +55,15 @@ def check(settings: Any) -> None:
     require_one_of(settings, "optimiser", "adam", "sgd")
     require_one_of(settings, "roots", "exact", "bisection")
     require_one_of(settings, "count", "ceil", "floor")
+    require_one_of(settings, "output", "abs", "softplus")
     require_positive(settings, "decay", "decay_steps", "eps", "patience", "high")
     require_not_negative(settings, "floor")
     optional = ("stop_from", "init_after")
     require_not_negative(settings, *(n for n in optional if getattr(settings, n) is not None))
+    if settings.bounds_steps is not None:
+        require_positive(settings, "bounds_steps")
+    if settings.output == "softplus" and settings.floor:
+        raise UserError("method.output=softplus has no floor: set method.floor=0")
 
 
 def start(settings: Any, output_bias: Tensor | None) -> Init:
@@ -92,6 +100,12 @@ def training(stack: Stack, members: list[int]) -> dict[str, Any]:
         "stop_from": settings.stop_from,
         "patience": settings.patience,
     }
+
+
+def steps(settings: Any, prefix: str) -> int:
+    """Optimiser steps of a network: those of u and l may be others than those of f."""
+    of_bounds = settings.bounds_steps if prefix else None
+    return int(settings.steps if of_bounds is None else of_bounds)
 
 
 def unshifted(residual: Array) -> tuple[Array, Side, Side]:
