@@ -21,10 +21,9 @@ def write(jobs: Sequence[SweptJob], folder: Path) -> bool:
     Returns False, and does nothing, if the jobs are no study, or no part of it with several factors.
     """
     first = jobs[0]
-    if (
-        "sweep" not in first.labels
-        or first.store.rows(first.keys[:1])[0]["experiment"] != EXPERIMENT
-    ):
+    if first.store.result(first.keys[0])["member"]["experiment"] != EXPERIMENT:
+        return False
+    if "sweep" not in first.labels:
         return False
     numbers, mechanism = measured.numbers(jobs), measured.mechanism(jobs)
     text = "\n".join(study_tables.page(numbers, mechanism))

@@ -63,6 +63,7 @@ def dots(ax: Axes, rows: pd.DataFrame, settings: list[str], measure: str) -> Axe
         ax.set_xlim(-0.03, 1.03)
     if measure == "ratio":
         ax.set_xscale("log")
+        ax.xaxis.set_major_formatter("{x:g}")
     ax.set_yticks(range(len(settings)), settings, fontsize=7.5)
     ax.set_ylim(len(settings) - 0.5, -0.5)
     ax.tick_params(axis="x", labelsize=7.5, which="both")

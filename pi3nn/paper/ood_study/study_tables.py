@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 
 import pandas as pd
 
@@ -28,7 +29,7 @@ _DIGITS = {"auroc": ".2f", "ratio": ".2f", "picp": ".3f"}
 _SETTINGS = {
     BASE: "base",
     "c": "c = {}",
-    "bias": "bias {} instead of c times the mean",
+    "bias": "constant bias {}",
     "bounds_l1": "penalty {} on u and l",
     "bounds_steps": "{} steps of u and l",
     "optimiser": "Adam",
@@ -39,6 +40,11 @@ _SETTINGS = {
 }
 
 
+def read(path: Path) -> pd.DataFrame:
+    """The numbers of a study from its ``table.csv``."""
+    return pd.read_csv(path, dtype={"value": str}).fillna({"value": ""})
+
+
 def setting(factor: str, value: str) -> str:
     """A factor and its value in words."""
     number = value.removesuffix(".0")
@@ -47,7 +53,7 @@ def setting(factor: str, value: str) -> str:
 
 def with_settings(numbers: pd.DataFrame) -> pd.DataFrame:
     """The numbers of the study with the column ``setting``, data sets by their titles."""
-    named = [setting(row.factor, str(row.value)) for row in each(numbers.fillna({"value": ""}))]
+    named = [setting(row.factor, str(row.value)) for row in each(numbers)]
     return numbers.assign(setting=named, dataset=numbers["dataset"].replace(TITLES))
 
 
