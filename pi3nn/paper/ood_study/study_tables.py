@@ -36,6 +36,7 @@ _SETTINGS = {
     "activation": "{}",
     "floor": "floor {}",
     "output": "{}",
+    "l1": "own table: Adam, small penalties",
     DISTANCE: "plain distance",
 }
 

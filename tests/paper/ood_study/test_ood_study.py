@@ -39,7 +39,7 @@ def test_one_command_leaves_numbers_tables_and_figures(folder: Path) -> None:
     numbers = study_tables.read(left(folder) / "table.csv")
     assert set(numbers["factor"]) == {
         "base", "c", "bias", "bounds_l1", "bounds_steps", "optimiser", "activation", "floor",
-        "output", "distance",
+        "output", "l1", "distance",
     }  # fmt: skip
     widths = numbers[numbers["factor"] != "distance"]
     assert widths["auroc"].between(0, 1).all()
@@ -110,4 +110,4 @@ def test_every_set_of_the_page_has_five_runs_of_every_setting() -> None:
     assert set(numbers["dataset"]) == set(study_tables.TITLES)
     widths = numbers[numbers["factor"] != "distance"]
     assert (widths["runs"] == 5).all()
-    assert (numbers.groupby("dataset").size() == 25).all()
+    assert (numbers.groupby("dataset").size() == 27).all()
