@@ -27,8 +27,9 @@ class StackedSweeperConf:
     # Parts that training is cut into where the launcher runs jobs in other processes or on other
     # machines; 0: one per core of this one.
     shards: int = 0
-    # Overrides that a YAML brings with it, as for Hydra's own sweeper.
-    params: dict[str, str] | None = None
+    # Overrides that a YAML brings with it, as for Hydra's own sweeper; or a list of such mappings,
+    # swept one after the other.
+    params: Any = None
 
 
 ConfigStore.instance().store(group="hydra/sweeper", name="stacked", node=StackedSweeperConf)
@@ -37,9 +38,10 @@ ConfigStore.instance().store(group="hydra/sweeper", name="stacked", node=Stacked
 class StackedSweeper(basic_sweeper.BasicSweeper):  # type: ignore[misc]
     """Every combination of the values, as Hydra's own sweeper has it, trained in few stacks."""
 
-    def __init__(self, shards: int, params: dict[str, str] | None) -> None:
-        super().__init__(max_batch_size=None, params=params)
+    def __init__(self, shards: int, params: Any) -> None:
+        super().__init__(max_batch_size=None)
         self.shards = shards
+        self.products = [*params] if OmegaConf.is_list(params) else [params or {}]
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
@@ -52,8 +54,11 @@ class StackedSweeper(basic_sweeper.BasicSweeper):  # type: ignore[misc]
         from pi3nn.run import sweep
 
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
-        overrides = parser.parse_overrides([*self._parse_config(), *arguments])
-        (batch,) = self.split_arguments(overrides, None)
+        brought = [[f"{key}={value}" for key, value in p.items()] for p in self.products]
+        products = [parser.parse_overrides([*product, *arguments]) for product in brought]
+        if len(products) > 1:
+            products = sweep.chosen(products, len(arguments))
+        batch = [job for product in products for job in self.split_arguments(product, None)[0]]
         # Resolved once: the folder's name has the time in it.
         self.config.hydra.sweep.dir = str(Path(self.config.hydra.sweep.dir))
         sweep.run(batch, _Hydra(self), explain)

@@ -32,6 +32,7 @@ def register(arguments: Sequence[str] = ()) -> None:
     if "schema" not in store.repo:
         register_schemas()
     OmegaConf.register_new_resolver("file_name", _file_name, replace=True)
+    OmegaConf.register_new_resolver("for_source", _for_source, replace=True)
     if choices.use_folders(arguments) or "settings" not in store.repo:
         register_settings()
 
@@ -42,6 +43,13 @@ def _file_name(path: str) -> str:
     if file.suffix in (".gz", ".bz2", ".zip"):
         file = file.with_suffix("")
     return re.sub(r"\W+", "_", file.stem)
+
+
+def _for_source(source: str, values: Tree, *, _root_: DictConfig) -> DictConfig | None:
+    """``${for_source:streamflow,{units:20}}``: a mapping for data sets of one source, null for others."""
+    # While a YAML is being composed there is no data set yet.
+    here = OmegaConf.select(_root_, "dataset.source") == source
+    return OmegaConf.create(values) if here else None
 
 
 def composed(*overrides: str) -> DictConfig:

@@ -38,6 +38,7 @@ ADDED: dict[str, Any] = {
     "dataset.control_year": None,
     "method.bounds_steps": None,
     "method.bounds_learning_rate": None,
+    "method.output": "abs",
 }
 
 # Settings that came later: key -> the one whose value it had before; left out where they are the same.

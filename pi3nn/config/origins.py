@@ -100,7 +100,7 @@ def _place(
     """Where the value at a path was set, and the source said there."""
     if path in typed:
         return _added.get(".".join(path), "command line"), ""
-    mark = set_at.get(path)
+    mark = set_at.get(path) or set_at.get(path[:-1])  # that of the whole, where a resolver makes it
     if mark is None:
         return "default", ""
     return f"{shown(mark.path)}:{mark.line}", _source(mark.comment)

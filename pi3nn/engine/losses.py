@@ -52,17 +52,25 @@ class MeanSquare:
     """The mean square error of one output, by the weights of the rows."""
 
     floor: float | None = None
-    """Unless None, output z stands for `positive(z, floor)`."""
+    """Unless None, output z stands for `positive(z, floor, output)`."""
+    output: str = "abs"
 
     @property
     def fused(self) -> FusedLoss:
-        return FusedLoss("mean_square", (-1.0 if self.floor is None else self.floor,))
+        if self.floor is None:
+            return FusedLoss("mean_square", (-1.0,))
+        return FusedLoss("mean_square", (-2.0 if self.output == "softplus" else self.floor,))
 
     def __call__(self, outputs: Tensor, y: Tensor, weights: Tensor, info: Info, /) -> Tensor:
-        z = outputs if self.floor is None else positive(outputs, self.floor)
+        z = outputs if self.floor is None else positive(outputs, self.floor, self.output)
         return (weights * (z[..., 0] - y) ** 2).sum(dim=1) / weights.sum(dim=1)
 
 
-def positive(z: Tensor, floor: float) -> Tensor:
-    """`sqrt(z^2 + floor)`, or `|z|` for a floor of 0: the root itself has no gradient at 0."""
+def positive(z: Tensor, floor: float, output: str = "abs") -> Tensor:
+    """`sqrt(z^2 + floor)`, or `|z|` for a floor of 0: the root itself has no gradient at 0.
+
+    With the output `softplus`, which has no floor, `log(1 + exp(z))`.
+    """
+    if output == "softplus":
+        return torch.nn.functional.softplus(z)
     return torch.sqrt(z * z + floor) if floor else z.abs()

@@ -13,7 +13,7 @@ unless a key asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,7 +117,8 @@ class PI3NN(Method):
             "nu": torch.from_numpy(nu),
             "smallest_width": _SMALLEST_WIDTH * stack.y.double().std(dim=1, correction=0),
         }
-        return PI3NNFit(nets, settings.floor, scalars=scalars, failures=networks.failures)
+        width = _positive(settings)
+        return PI3NNFit(nets, width, scalars=scalars, failures=networks.failures)
 
     def _output_bias(self, networks: LeastSquares, name: str, side: Side) -> Tensor | None:
         """The OOD initialisation (section 3.3): output biases ``(M, 1)`` of `c` times the mean output
@@ -128,7 +129,7 @@ class PI3NN(Method):
         if settings.bias is not None:
             return deviations.fixed_bias(stack)
         pretrained = networks.width(f"pretrain/{name}", side)
-        outputs = pretrained.predict(stack.x, lambda z: positive(z, settings.floor))
+        outputs = pretrained.predict(stack.x, _positive(settings))
         return stack.tensor("c")[:, None] * outputs.mean(dim=1)
 
     def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> PI3NNFit:
@@ -138,7 +139,7 @@ class PI3NN(Method):
             return StackedMLP.from_state(shape, {k: state[f"{name}.{k}"] for k in shape.slices})
 
         names = ("f", "u", "l", *(("u_start", "l_start") if settings.keep_start else ()))
-        return PI3NNFit({name: net(name) for name in names}, settings.floor)
+        return PI3NNFit({name: net(name) for name in names}, _positive(settings))
 
     def calibrate(self, train: Outputs, y: Array, fit: FitAtLevels) -> Coefficients:
         """Step 4: `alpha` and `beta` of every level, such that of N training rows ceil(N (1 - gamma)
@@ -171,12 +172,12 @@ class PI3NN(Method):
 @dataclass
 class PI3NNFit(Fitted):
     nets: dict[str, StackedMLP]  # f, u, l; u_start and l_start if they are kept
-    floor: float
+    width: Callable[[Tensor], Tensor]  # of what u and l say
 
     def outputs(self, x: Tensor) -> dict[str, Tensor]:
         point = self.nets["f"].predict(x)[..., 0]
         widths = {
-            name: net.predict(x, lambda z: positive(z, self.floor))[..., 0]
+            name: net.predict(x, self.width)[..., 0]
             for name, net in self.nets.items()
             if name != "f"
         }
@@ -184,6 +185,10 @@ class PI3NNFit(Fitted):
 
     def state(self) -> dict[str, Tensor]:
         return {f"{n}.{key}": v for n, net in self.nets.items() for key, v in net.state().items()}
+
+
+def _positive(settings: Any) -> Callable[[Tensor], Tensor]:
+    return lambda z: positive(z, settings.floor, settings.output)
 
 
 def _split(residual: Array) -> tuple[NDArray[Any], Side, Side]:

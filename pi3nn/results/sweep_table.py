@@ -12,7 +12,7 @@ from pi3nn.results import comparison, summary, tables
 from pi3nn.results.comparison import Compare
 from pi3nn.results.tables import SCENARIO_METRICS as METRICS
 from pi3nn.results.tables import Entry
-from pi3nn.store import Store
+from pi3nn.store import Arrays, Store
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class SweptJob:
     levels: list[float]  # that it asked for
     unit: str  # over what it averages: run or scenario
     changed: Sequence[str] = ()  # dotted keys that differ from the experiment's own settings
+    # By set, how far the rows of its first member are from the training rows (pi3nn/run/neighbours.py).
+    nearest: Callable[[], Arrays] = dict
 
     def entries(self) -> list[Entry]:
         """What it did, level by level."""
@@ -32,7 +34,7 @@ class SweptJob:
 
 
 OfExperiment = Callable[[Sequence[SweptJob], Path], bool]
-"""Writes the report of a known experiment over its methods; False, if the jobs are of none."""
+"""Writes the report of a known experiment; False, if the jobs are not one."""
 
 
 def write(
@@ -40,10 +42,10 @@ def write(
 ) -> None:
     """Print the table of a sweep and write ``table.csv``, ``table.md``, ``figure.png``, ``.pdf``.
 
-    An experiment over its methods has tables and figures of its own, those of `of_experiment`.
+    A known experiment has tables and figures of its own, those of `of_experiment`.
     """
     swept = list(jobs[0].labels)
-    if set(swept) <= {"method"} and of_experiment(jobs, folder):
+    if of_experiment(jobs, folder):
         return
     numbers = table(jobs)
     text = "\n".join([*_lines(numbers, swept), *_beside_print(jobs, compare)])

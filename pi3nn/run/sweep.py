@@ -11,22 +11,26 @@ A job that fails does not stop the others; all failures are told at the end.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import config
 from pi3nn.errors import SweepError, UserError, sentence
-from pi3nn.paper import ood
+from pi3nn.paper import ood, ood_study
 from pi3nn.paper.run_verdicts import beside_paper
 from pi3nn.results import sweep_table
-from pi3nn.run import execute, forecast, launch
+from pi3nn.results.sweep_table import SweptJob
+from pi3nn.run import execute, forecast, launch, neighbours
 from pi3nn.run.launch import Launching
 from pi3nn.run.member import Member
-from pi3nn.run.request import RequestedJob, request
+from pi3nn.run.request import Request, RequestedJob, request
 from pi3nn.run.workers import TrainingOptions
 from pi3nn.store import Store, StoreError
 
@@ -41,7 +45,7 @@ class SweepJob(RequestedJob):
 
     @property
     def label(self) -> str:
-        values = " ".join(f"{key}={value}" for key, value in self.swept.items())
+        values = " ".join(f"{key}={value}" for key, value in self.swept.items() if value)
         return f"job {self.number} ({values})"
 
 
@@ -145,12 +149,57 @@ def _finish(jobs: list[SweepJob], hydra: Launching) -> None:
                 if isinstance(error, (OSError, StoreError)):
                     raise error  # the next job would meet the same
                 job.failure = sentence(error)
-    done = [
-        sweep_table.SweptJob(swept, ran.store, ran.keys, ran.levels, ran.unit, ran.changed)
-        for swept, ran in ((job.swept, job.asked) for job in jobs if not job.failure)
-    ]
+    done = [_done(job.swept, job.asked) for job in jobs if not job.failure]
     if done:
-        sweep_table.write(done, hydra.folder, beside_paper, ood.write)
+        sweep_table.write(done, hydra.folder, beside_paper, _of_experiment)
+
+
+def _done(values: dict[str, str], ran: Request) -> SweptJob:
+    nearest = functools.partial(neighbours.distances, ran.members[0])
+    return SweptJob(values, ran.store, ran.keys, ran.levels, ran.unit, ran.changed, nearest)
+
+
+def _of_experiment(jobs: Sequence[SweptJob], folder: Path) -> bool:
+    return ood_study.write(jobs, folder) or ood.write(jobs, folder)
+
+
+def chosen(products: Sequence[Sequence[Override]], typed: int) -> list[Sequence[Override]]:
+    """Those of an experiment's products that have the choices which the last `typed` overrides name.
+
+    ``dataset=rock`` is not for a product over other data sets, whose keys may not fit it.
+
+    Raises
+    ------
+    UserError
+        If there are none.
+    """
+    kept, missing = [], dict[str, list[str]]()
+    for product in products:
+        brought = {o.get_key_element(): o for o in product[: len(product) - typed]}
+        others = [
+            override.input_line
+            for override in product[len(product) - typed :]
+            if (key := override.get_key_element()) in ("dataset", "method")
+            and key in brought
+            and not set(_values(override)) & set(_values(brought[key]))
+        ]
+        for text in others:
+            key = str(text).partition("=")[0]
+            missing.setdefault(str(text), []).extend(_values(brought[key]))
+        if not others:
+            kept.append(product)
+    if not kept:
+        text, known = next(iter(missing.items()))
+        raise UserError(
+            f"{text} is not in this experiment: it has {', '.join(dict.fromkeys(known))}"
+        )
+    return kept
+
+
+def _values(override: Override) -> list[str]:
+    if override.is_sweep_override():
+        return list(override.sweep_string_iterator())
+    return [override.get_value_element_as_str()]
 
 
 def swept(batch: Sequence[Sequence[str]]) -> list[dict[str, str]]:

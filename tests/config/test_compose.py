@@ -87,3 +87,12 @@ def test_names_that_are_not_ours_are_what_differs(tmp_path: Path) -> None:
 def test_an_own_yaml_under_our_name_differs_in_what_it_sets(tmp_path: Path) -> None:
     own = own_folder(tmp_path, method_mine=MINE.replace("name: mine\n", ""))
     assert config.differences(composed(own, "method=mine")) == ["method.hidden", "method.l1"]
+
+
+def test_a_mapping_may_be_for_the_data_sets_of_one_source_only() -> None:
+    """The LSTM in front of rivers, and of nothing else."""
+    river, function = (
+        composed("experiment=ood_study", f"dataset={d}") for d in ("rock", "cubic1d")
+    )
+    assert river.encoder.units == 20
+    assert function.encoder is None

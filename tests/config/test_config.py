@@ -23,6 +23,7 @@ def names(group: str) -> list[str]:
 def datasets_of(experiment: str) -> list[str]:
     """Data sets an experiment makes sense with: the nine sets for uci, its own for the others."""
     by_experiment = {"uci": UCI, "fit": ["table"], "streamflow": ["streamflow", "camels"]}
+    by_experiment["ood_study"] = ["cubic1d", "rock"]
     return by_experiment.get(experiment, [experiment.removesuffix("_tuning")])
 
 

@@ -22,6 +22,11 @@ def test_widths_are_positive_with_or_without_a_floor(floor: float, expected: flo
     assert loss.item() == pytest.approx((expected - 1) ** 2)
 
 
+def test_a_softplus_is_positive_and_small_below_zero() -> None:
+    z = torch.tensor([-30.0, 0.0, 30.0])
+    assert positive(z, 0.0, "softplus").tolist() == pytest.approx([0, 0.693147, 30], abs=1e-6)
+
+
 def test_a_width_of_zero_has_a_gradient() -> None:
     z = torch.zeros(1, requires_grad=True)
     assert torch.autograd.grad(positive(z, 0.0).sum(), z)[0].isfinite().all()
@@ -30,6 +35,7 @@ def test_a_width_of_zero_has_a_gradient() -> None:
 def test_the_native_engine_is_told_of_the_floor() -> None:
     assert MeanSquare().fused == FusedLoss("mean_square", (-1.0,))
     assert MeanSquare(0.2).fused == FusedLoss("mean_square", (0.2,))
+    assert MeanSquare(0.0, "softplus").fused == FusedLoss("mean_square", (-2.0,))
 
 
 def test_a_known_loss_is_its_formula() -> None:

@@ -287,3 +287,24 @@ def test_unfixed_targets_make_u_and_l_learn_the_target_itself() -> None:
         assert np.corrcoef(slipped[name][0], y)[0, 1] > 0.99
     fixed = Trained(x, y, [1], ood=False, steps=1500, **NO_PENALTY).train
     assert abs(fixed["u"].mean()) < 0.5
+
+
+def test_steps_of_u_and_l_leave_f_as_it_is() -> None:
+    """Full batch: where u and l stop after 50 steps, they are where 50 steps bring them."""
+    x, y, _, _ = yacht()
+    short = Trained(x, y, [1, 2], steps=200, bounds_steps=50, **NO_PENALTY).train
+    long = Trained(x, y, [1, 2], steps=200, bounds_steps=200, **NO_PENALTY).train
+    same = Trained(x, y, [1, 2], steps=200, **NO_PENALTY).train
+    for name in ("point", "u", "l"):
+        np.testing.assert_array_equal(long[name], same[name])
+    np.testing.assert_array_equal(short["point"], same["point"])
+    assert (short["u"].mean(axis=1) > same["u"].mean(axis=1)).all()
+
+
+def test_a_softplus_takes_the_place_of_the_size_of_z() -> None:
+    x, y, _, _ = yacht()
+    trained = Trained(x, y, [1, 2], steps=200, output="softplus", **NO_PENALTY)
+    z = trained.fit.nets["u"].predict(trained.tensor(x))[..., 0]
+    assert (z < 0).any()
+    expected = torch.nn.functional.softplus(z).double().numpy()
+    np.testing.assert_allclose(trained.train["u"], expected, rtol=1e-5)

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 
+from pi3nn.errors import UserError
 from pi3nn.run import execute, sweep
 from pi3nn.run.member import Member, members
 from pi3nn.run.workers import TrainingOptions
@@ -191,3 +194,14 @@ def test_force_trains_again_and_gets_the_same_numbers(
 def test_swept_are_the_keys_that_differ() -> None:
     batch = [["a=1", "+b=2", "c=[1]"], ["a=1", "+b=3", "c=[1]"]]
     assert sweep.swept(batch) == [{"b": "2"}, {"b": "3"}]
+
+
+def test_a_typed_data_set_chooses_the_products_that_have_it() -> None:
+    def products(typed: str) -> list[list[Override]]:
+        parse = OverridesParser.create().parse_overrides
+        return [parse([*own, "seeds=[1]", typed]) for own in (["dataset=a,b"], ["dataset=c"], [])]
+
+    first, second, third = products("dataset=b")
+    assert sweep.chosen([first, second, third], 2) == [first, third]
+    with pytest.raises(UserError, match="dataset=d is not in this experiment: it has a, b, c"):
+        sweep.chosen(products("dataset=d")[:2], 2)

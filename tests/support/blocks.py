@@ -41,6 +41,11 @@ INSTEAD = {
     "dataset=boston,wine": "dataset=boston,yacht",
     # all methods of the paper: its own
     "pi3nn-run experiment=cubic1d\n": "pi3nn-run experiment=cubic1d method=pi3nn\n",
+    # ten minutes, and a script that would write their outcome into the checkout
+    "pi3nn-run experiment=ood_study\n": (
+        "pi3nn-run experiment=ood_study dataset=cubic1d dataset.rows=60 method.hidden=4\n"
+    ),
+    "scripts/ood_page": "scripts/ood_page --help",
     # five minutes: one set and split
     "scripts/compare\n": "scripts/compare --sets yacht --splits 1\n",
     # half an hour, or a download that writes into the checkout: their options

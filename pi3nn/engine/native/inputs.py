@@ -12,7 +12,7 @@ class FusedLoss:
 
     kind: str
     constants: tuple[float, ...] = ()
-    """`mean_square`: the floor, or -1 for none. `pinball`: the quantile of every output of every
+    """`mean_square`: the floor, -1 for none, -2 for softplus. `pinball`: the quantile of every output of every
     pass; none if they are drawn. `qd`, `piven`: gamma, and whether the penalty goes by sqrt(n)."""
     state: tuple[str, ...] = ()
     """Names of the numbers `(M,)` that differ between members, in the order of losses.h."""

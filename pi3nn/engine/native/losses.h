@@ -48,7 +48,8 @@ template <class T> struct About {
   T state(int i) const { return static_cast<const T*>(loss.state[i])[member]; }
 };
 
-// Mean of (v - y)^2 by weight, v being the output z; sqrt(z^2 + floor) if floor > 0; |z| if it is 0.
+// Mean of (v - y)^2 by weight, v being sqrt(z^2 + floor) of the output z if floor > 0; |z| if it is 0;
+// softplus(z) if it is -2; else z itself.
 template <class T> struct MeanSquare {
   static constexpr bool whole = false;
   const T floor, total, scale;
@@ -65,6 +66,10 @@ template <class T> struct MeanSquare {
     } else if (floor == 0) {
       v = magnitude<T>(z);
       slope = z > 0 ? one : z < 0 ? -one : Vec<T>{};
+    } else if (floor == -2) {
+      const Softplus<T> plus(z);
+      v = plus.value;
+      slope = plus.slope;
     }
     const Vec<T> error = v - rows.target();
     rows.slope(0, scale * w * error * slope);

@@ -18,6 +18,7 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from pi3nn.engine.init import Init, LayerInit
+from pi3nn.errors import UserError
 from pi3nn.methods.shared import roots
 from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
 from pi3nn.methods.shared.contract import Array, Stack
@@ -26,7 +27,7 @@ from pi3nn.methods.shared.sides import Side
 
 @dataclass
 class Deviations:
-    """Keys of ``configs/method/pi3nn.yaml`` that exist for released runs only."""
+    """Keys of ``configs/method/pi3nn.yaml`` that exist for released runs and docs/ood.md only."""
 
     front: bool = MISSING  # a linear layer before the hidden ones (discrepancies 1.8)
     init: str = MISSING  # `start` (discrepancies 1.9)
@@ -41,11 +42,12 @@ class Deviations:
     fix_targets: bool = MISSING  # `target_itself` (discrepancies 8.6)
     bias: float | None = MISSING  # `fixed_bias` (discrepancies 1.7)
     floor: float = MISSING  # widths are sqrt(z^2 + floor) (discrepancies 1.6)
+    output: str = "abs"  # widths are |z|, or softplus(z) (docs/ood.md)
     roots: str = MISSING  # `bisected` (discrepancies 1.5)
     high: float = MISSING
     count: str = MISSING  # `roots.outside_count` (discrepancies 1.5)
-    bounds_steps: int | None = None  # `pace` (discrepancies 9.5)
-    bounds_learning_rate: float | None = None  # `pace` (discrepancies 9.5)
+    bounds_steps: int | None = None  # `pace` (discrepancies 9.5, docs/ood.md)
+    bounds_learning_rate: float | None = None  # `pace` (discrepancies 9.5, docs/ood.md)
 
 
 def check(settings: Any) -> None:
@@ -54,11 +56,14 @@ def check(settings: Any) -> None:
     require_one_of(settings, "optimiser", "adam", "sgd")
     require_one_of(settings, "roots", "exact", "bisection")
     require_one_of(settings, "count", "ceil", "floor")
+    require_one_of(settings, "output", "abs", "softplus")
     require_positive(settings, "decay", "decay_steps", "eps", "patience", "high")
     require_not_negative(settings, "floor")
     given = [f.name for f in fields(Deviations) if getattr(settings, f.name) is not None]
     require_not_negative(settings, *{"stop_from", "init_after"}.intersection(given))
     require_positive(settings, *{"bounds_steps", "bounds_learning_rate"}.intersection(given))
+    if settings.output == "softplus" and settings.floor:
+        raise UserError("method.output=softplus has no floor: set method.floor=0")
 
 
 def start(settings: Any, output_bias: Tensor | None) -> Init:

@@ -45,7 +45,7 @@ class LeastSquares:
     def width(self, name: str, side: Side, output_bias: Tensor | None = None) -> StackedMLP:
         """A network for the distances of one side, on its rows; ``output_bias (M, 1)`` at first."""
         net, start = self._new(self.stack.members), self._new(self.stack.members)
-        loss = MeanSquare(float(self.stack.common.floor))
+        loss = MeanSquare(float(self.stack.common.floor), self.stack.common.output)
         sound = [m for m in range(self.stack.members) if m not in self.failures]
         for height, members in side.groups(sound):
             rows = side.gather(self.stack.x, members, height)
@@ -73,7 +73,7 @@ class LeastSquares:
     ) -> tuple[StackedMLP, Tensor]:
         """The network of some members, and its parameters from before the training.
 
-        Its penalties are the settings `<prefix>l1` and `<prefix>l2`.
+        Its penalties are the settings `<prefix>l1` and `<prefix>l2`; `prefix` is that of u and l.
         """
         settings, seeds = self.stack.common, [self.stack.seeds[m] for m in members]
         net = self._new(len(members))

@@ -22,9 +22,11 @@ from pi3nn.results.sweep_table import SweptJob
 def write(jobs: Sequence[SweptJob], folder: Path) -> bool:
     """Print the tables of an experiment; write them as CSV, Markdown and LaTeX, and its figures.
 
-    Returns False, and does nothing, if the jobs are of no experiment that is reported here, or if
-    none of their members could be trained.
+    Returns False, and does nothing, if the jobs are of no experiment that is reported here, differ in
+    more than their method, or if none of their members could be trained.
     """
+    if not set(jobs[0].labels) <= {"method"}:
+        return False
     store, keys = jobs[0].store, [key for job in jobs for key in job.keys]
     if store.result(keys[0])["member"]["experiment"] not in REPORTS:
         return False

@@ -23,6 +23,7 @@ LOSSES: dict[str, tuple[int, KnownLoss | MeanSquare]] = {
     "mean square": (1, MeanSquare()),
     "mean square of a root": (1, MeanSquare(0.2)),
     "mean square of a size": (1, MeanSquare(0.0)),
+    "mean square of a softplus": (1, MeanSquare(0.0, "softplus")),
     "qd": (2, qd.METHOD.known_loss(GAMMA, "sqrt_n")),
     "qd as in its paper": (2, qd.METHOD.known_loss(0.8, "qd_paper")),
     "piven": (3, piven.METHOD.known_loss(GAMMA, "sqrt_n")),

@@ -23,7 +23,7 @@ OFF = {
     "front": False, "init": "torch", "init_after": None, "optimiser": "adam", "eps": 1e-8,
     "decay": 1.0, "decay_steps": 3000, "stop_from": None, "patience": 300, "shift": True,
     "fix_targets": True, "bias": None, "floor": 0.0, "roots": "exact", "high": 1e5, "count": "ceil",
-    "bounds_steps": None, "bounds_learning_rate": None,
+    "output": "abs", "bounds_steps": None, "bounds_learning_rate": None,
 }  # fmt: skip
 
 
@@ -46,7 +46,8 @@ def test_all_are_off_in_the_yaml_of_the_method() -> None:
 def test_each_cites_its_entry() -> None:
     code = Path(deviations.__file__).read_text(encoding="utf-8")
     for name in set(OFF) - {"decay", "decay_steps", "patience", "high"}:  # parts of the one before
-        assert re.search(rf"^    {name}: .*\(discrepancies \d+(\.\d+)?\)$", code, re.M), name
+        entry = r"\((discrepancies \d+(\.\d+)?|docs/ood\.md)\)"
+        assert re.search(rf"^    {name}: .*{entry}$", code, re.M), name
 
 
 def test_without_the_shift_a_row_on_the_line_is_on_neither_side() -> None:
@@ -95,7 +96,8 @@ def test_bisection_counts_a_row_on_the_bound_as_outside() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [{"init": "he"}, {"roots": "newton"}, {"count": "round"}, {"patience": 0}, {"floor": -1.0},
-     {"stop_from": -1}, {"init_after": -1}, {"eps": 0.0}, {"optimiser": "lbfgs"}],
+     {"stop_from": -1}, {"init_after": -1}, {"eps": 0.0}, {"optimiser": "lbfgs"},
+     {"output": "exp"}, {"output": "softplus", "floor": 0.2}, {"bounds_steps": 0}],
 )  # fmt: skip
 def test_values_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=f"method.{next(iter(wrong))}="):
