@@ -21,6 +21,7 @@ from pi3nn.config import choices
 from pi3nn.config.document import Tree, leaves
 from pi3nn.config.schema import LISTS, register_schemas
 from pi3nn.config.settings import register_settings
+from pi3nn.engine import lstm
 
 
 def register(arguments: Sequence[str] = ()) -> None:
@@ -46,10 +47,11 @@ def _file_name(path: str) -> str:
 
 
 def _for_source(source: str, values: Tree, *, _root_: DictConfig) -> DictConfig | None:
-    """``${for_source:streamflow,{units:20}}``: a mapping for data sets of one source, null for others."""
+    """``${for_source:streamflow,{units:20}}``: an encoder for data sets of one source, null for others."""
     # While a YAML is being composed there is no data set yet.
     here = OmegaConf.select(_root_, "dataset.source") == source
-    return OmegaConf.create(values) if here else None
+    # Of its type, so that the settings of a data set can be merged into it.
+    return OmegaConf.structured(lstm.Settings(**values)) if here else None
 
 
 def composed(*overrides: str) -> DictConfig:

@@ -47,7 +47,7 @@ def test_an_experiment_as_it_is_differs_in_nothing(choice: tuple[str, ...]) -> N
     [
         ("method.steps=5", ["method.steps"]),
         ("method.hidden=100", ["method.hidden"]),  # no longer swept
-        ("++sweep={method.l1: [0.01]}", []),  # swept over the one value that it has
+        ("++sweep={method.l1: [0.2]}", []),  # swept over the one value that it has
         ("++sweep={method.l1: [0.01, 0.02]}", ["method.l1"]),
         ("++sweep={method.hidden: [200, 50, 100]}", []),  # the same ones in another order
         ("seeds=[1,2]", ["seeds"]),

@@ -46,8 +46,8 @@ class Deviations:
     roots: str = MISSING  # `bisected` (discrepancies 1.5)
     high: float = MISSING
     count: str = MISSING  # `roots.outside_count` (discrepancies 1.5)
-    bounds_steps: int | None = None  # `pace` (discrepancies 9.5, docs/ood.md)
-    bounds_learning_rate: float | None = None  # `pace` (discrepancies 9.5, docs/ood.md)
+    bounds_steps: int | None = None  # `pace` (discrepancies 9.5)
+    bounds_learning_rate: float | None = None  # `pace` (discrepancies 9.5)
 
 
 def check(settings: Any) -> None:
