@@ -124,7 +124,21 @@ def explain(arguments: Sequence[str], error: Exception) -> str:
     first = [_unreadable, _unknown_choice, _swept_key]
     sentences = (say(text) for text in overrides for say in first)
     sentence = next(filter(None, sentences), None) or _about_keys(overrides)
-    return sentence or _needs_another(overrides, error) or _in_hydras_words(error)
+    sentence = sentence or _not_made_for_it(error) or _needs_another(overrides, error)
+    return sentence or _in_hydras_words(error)
+
+
+def _not_made_for_it(error: Exception) -> str | None:
+    """For an experiment whose settings have a key that the data set chosen does not have."""
+    found = re.search(
+        r"In 'settings/experiment/\w+/\w+/(\w+)'.*full_key: (dataset\.\w+)", str(error), re.DOTALL
+    )
+    if found is None:
+        return None
+    return (
+        f"experiment={found[1]} sets {found[2]}, which the data set chosen does not have: leave "
+        "dataset= out, or choose one that the experiment is made for"
+    )
 
 
 def _several_values(arguments: Sequence[str]) -> str:

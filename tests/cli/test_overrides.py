@@ -114,3 +114,12 @@ def test_an_experiment_on_a_data_set_without_its_keys_is_explained() -> None:
 def test_folders_that_were_typed_are_known_with_those_they_are_in() -> None:
     typed = ["hydra.run.dir='/a/b'", "store=/c"]
     assert overrides.typed_folders(typed) == ["/a/b", "/a", "/"]
+
+
+def test_a_data_set_that_the_experiment_is_not_made_for_is_one_sentence() -> None:
+    typed = ["experiment=streamflow", "dataset=boston"]
+    with pytest.raises(Exception, match="raised while composing") as caught:
+        config.composed(*typed)
+    assert overrides.explain(typed, caught.value).startswith(
+        "experiment=streamflow sets dataset.window, which the data set chosen does not have: "
+    )
