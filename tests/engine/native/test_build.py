@@ -27,6 +27,7 @@ PUBLIC long pi3nn_loss_and_gradient() { return 0; }
 PUBLIC long pi3nn_optimise() { return 0; }
 PUBLIC long pi3nn_make_steps() { return 0; }
 PUBLIC long pi3nn_masks() { return 0; }
+PUBLIC long pi3nn_vector_bytes() { return 16; }
 }
 """
 
