@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from omegaconf import MISSING
 from scipy.special import stdtrit
-from torch import Tensor
 
+from pi3nn.engine.later import torch
 from pi3nn.errors import UserError
 from pi3nn.methods.shared.contract import (
     Bounds,
@@ -28,6 +27,9 @@ from pi3nn.methods.shared.contract import (
     Outputs,
     Stack,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass
