@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from omegaconf import MISSING
-from scipy.special import ndtri, stdtrit
 
 from pi3nn.engine.init import Init, LayerInit
 from pi3nn.engine.later import torch
@@ -102,6 +101,8 @@ class DER(NetMethod):
         )
 
     def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
+        from scipy.special import ndtri, stdtrit  # a tenth of a second, for those who need it
+
         point, log_nu, log_excess, log_b = (outputs[name][:, None, :] for name in KEPT)
         tail = ((1 + np.asarray(fit.levels)) / 2)[None, :, None]
         if fit.settings.interval == "epistemic":

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from omegaconf import MISSING
-from scipy.special import stdtrit
 
 from pi3nn.engine.later import torch
 from pi3nn.errors import UserError
@@ -75,6 +74,8 @@ class Linear(Method):
         return LinearFit(state["weights"], state["covariance"], state["sigma"])
 
     def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
+        from scipy.special import stdtrit  # a tenth of a second, for those who need it
+
         tail = (1 + np.asarray(fit.levels)) / 2
         quantile = stdtrit(fit.scalars["freedom"][:, None], tail[None, :])  # (M, K)
         half = quantile[:, :, None] * outputs["spread"][:, None, :]
