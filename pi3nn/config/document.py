@@ -82,7 +82,7 @@ def _read(path: Path, changed: int) -> Document:
         text = path.read_text(encoding="utf-8")
         node = yaml.compose(text, Loader=_Parser)
         marks = _marked(path, text, node)  # first: making values resolves what is merged
-        values = _values(node) if node else {}
+        values = _values(node, text) if node else {}
     except OSError as error:
         raise UserError(f"{file} can't be read: {str(error.strerror).lower()}") from error
     except UnicodeDecodeError as error:
@@ -131,15 +131,19 @@ def leaves(tree: Tree, prefix: tuple[str, ...] = ()) -> dict[tuple[str, ...], An
     return by_path
 
 
-def _values(node: yaml.Node) -> Any:
-    """What Hydra would read, checked as it would: an interpolation must be well-formed."""
-    return OmegaConf.to_container(OmegaConf.create(_Constructor("").construct_document(node)))
+def _values(node: yaml.Node, text: str) -> Any:
+    """What Hydra would read; where it would find a mistake in an interpolation or a tag, it does."""
+    values = _Constructor("").construct_document(node)
+    return (
+        OmegaConf.to_container(OmegaConf.create(values)) if re.search(r"\$\{|!", text) else values
+    )
 
 
 def _marked(path: Path, text: str, node: yaml.Node | None) -> Tree:
     """The marks of a document's values; none where it is no mapping."""
-    is_mapping = isinstance(node, yaml.MappingNode)
-    return _marks(path, text.splitlines(), node, "") if is_mapping else {}
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    return _marks(path, text.splitlines(), node, "")
 
 
 def _marks(path: Path, lines: list[str], node: yaml.MappingNode, outer: str) -> Tree:
