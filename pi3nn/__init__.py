@@ -22,7 +22,7 @@ def __dir__() -> list[str]:
 
 
 def _estimators() -> list[str]:
-    """Their names, read off the files of the methods: importing one takes torch with it."""
+    """Their names, read off the files of the methods: importing these takes its time."""
     import re
     from pathlib import Path
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 from omegaconf import OmegaConf
+from omegaconf._utils import get_yaml_loader
 from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import paths
@@ -17,6 +18,17 @@ from pi3nn.errors import UserError
 
 # Nested mappings from keys to values, or to the `Mark` of each value. A list is a value.
 Tree = dict[str, Any]
+
+_Constructor = (
+    get_yaml_loader()
+)  # what Hydra makes values with: 1e-3 is a number, a key stands once
+
+
+class _Parser(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Finds the same nodes as Hydra's reader, ten times as fast where PyYAML has its C library."""
+
+    yaml_implicit_resolvers = _Constructor.yaml_implicit_resolvers
+
 
 _MERGE = "tag:yaml.org,2002:merge"  # what PyYAML makes of "<<"
 
@@ -68,8 +80,9 @@ def _read(path: Path, changed: int) -> Document:
     file = shown(path)
     try:
         text = path.read_text(encoding="utf-8")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        values = OmegaConf.to_container(OmegaConf.create(text)) if node else {}
+        node = yaml.compose(text, Loader=_Parser)
+        marks = _marked(path, text, node)  # first: making values resolves what is merged
+        values = _values(node, text) if node else {}
     except OSError as error:
         raise UserError(f"{file} can't be read: {str(error.strerror).lower()}") from error
     except UnicodeDecodeError as error:
@@ -78,7 +91,6 @@ def _read(path: Path, changed: int) -> Document:
         raise UserError(f"{file} is no valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict) or (node and not isinstance(node, yaml.MappingNode)):
         raise UserError(f"{file} must have keys and values, as in `hidden: 100`")
-    marks = _marks(path, text.splitlines(), node, "") if node else {}
     header = re.search(r"^# @package (\S+)", text, flags=re.M)
     defaults = values.pop("defaults", None) or []
     if not isinstance(defaults, list):
@@ -117,6 +129,21 @@ def leaves(tree: Tree, prefix: tuple[str, ...] = ()) -> dict[tuple[str, ...], An
         else:
             by_path[*prefix, str(key)] = value
     return by_path
+
+
+def _values(node: yaml.Node, text: str) -> Any:
+    """What Hydra would read; where it would find a mistake in an interpolation or a tag, it does."""
+    values = _Constructor("").construct_document(node)
+    return (
+        OmegaConf.to_container(OmegaConf.create(values)) if re.search(r"\$\{|!", text) else values
+    )
+
+
+def _marked(path: Path, text: str, node: yaml.Node | None) -> Tree:
+    """The marks of a document's values; none where it is no mapping."""
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    return _marks(path, text.splitlines(), node, "")
 
 
 def _marks(path: Path, lines: list[str], node: yaml.MappingNode, outer: str) -> Tree:

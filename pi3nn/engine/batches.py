@@ -3,17 +3,20 @@
 A member draws its batches from a stream of its own, so its t-th batch is the same in any stack.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import torch
-from torch import Tensor
-
+from pi3nn.engine.later import torch
 from pi3nn.engine.nets import pad_rows, take_rows
 from pi3nn.engine.shape import padded
 from pi3nn.engine.streams import Stream, block_steps
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Batching = Literal["epoch", "round", "draw"]
 """See `batch_indices`."""

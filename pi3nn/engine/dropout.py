@@ -6,13 +6,17 @@ and the latter has them at the speed of memory: drawn one by one from torch's ge
 three times as long as the rest of a step.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from pi3nn.engine.later import torch
 from pi3nn.engine.native import Kernel
 from pi3nn.engine.streams import Stream
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _STEPS = 64  # in one block of keys
 _WORD = 0xFFFFFFFF

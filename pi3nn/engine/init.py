@@ -1,14 +1,17 @@
 """How the networks of a stack start: every member draws from a generator of its own."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import torch
-from torch import Tensor
-
+from pi3nn.engine.later import torch
 from pi3nn.engine.nets import Number, StackedMLP
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -81,4 +84,4 @@ def _draw(
 
 
 def _of_member(value: Number, member: int) -> float:
-    return float(value[member]) if isinstance(value, Tensor) else value
+    return float(value[member]) if isinstance(value, torch.Tensor) else value

@@ -1,13 +1,14 @@
 """A training under way: the steps of a stack of members, each of which ends on its own."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from pi3nn.engine.batches import Batch, FullBatch, MiniBatches, TrainingRows
 from pi3nn.engine.dropout import Dropout
+from pi3nn.engine.later import torch
 from pi3nn.engine.losses import Info, Loss
 from pi3nn.engine.native import FusedLoss, LossInputs, NextSteps, StepRows
 from pi3nn.engine.nets import StackedMLP
@@ -15,10 +16,13 @@ from pi3nn.engine.optim import Descent, per_member
 from pi3nn.engine.recipe import Recipe
 from pi3nn.engine.streams import Stream, generators, uniform_numbers
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 MOST_STEPS, UNSEEN_FLOPS = 64, 10**9
 """At most so many steps, and operations (some 15 ms), go by before Ctrl-C and progress are looked at."""
 
-LastInput = Callable[[Info], Tensor]
+LastInput = Callable[[Info], "Tensor"]
 """The last input of every row, `(M, K, B)` or what broadcasts to it; all rows are passed K times. It
 is made of `info.uniform` and constants only."""
 

@@ -1,12 +1,15 @@
 """What a network is trained by: the form of a loss, and the one loss that several methods share."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import torch
-from torch import Tensor
-
+from pi3nn.engine.later import torch
 from pi3nn.engine.native import FusedLoss
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from omegaconf import MISSING
-from torch import Tensor
 
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, LayerInit, initialise
+from pi3nn.engine.later import torch
 from pi3nn.engine.losses import MeanSquare
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.recipe import Recipe
@@ -26,6 +25,9 @@ from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generators
 from pi3nn.engine.training import train
 from pi3nn.errors import UserError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass

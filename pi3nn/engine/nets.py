@@ -10,19 +10,23 @@ has at least two members (a lone one with one output takes another matrix produc
 both by itself, and so does `pi3nn.engine.training.train`. The engine `pi3nn.engine.native` needs neither.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Union
 
-import torch
-from torch import Tensor
-
+from pi3nn.engine.later import torch
 from pi3nn.engine.native import StepRows, kernel_for
 from pi3nn.engine.shape import Shape, padded
 from pi3nn.engine.threads import one_thread
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 PREDICT_ROWS = 4096
 """Rows that `predict` handles at a time: a bound on memory."""
 
-Number = float | Tensor
+Number = Union[float, "Tensor"]
 """A hyper-parameter: one number for all members, or a tensor `(M,)`."""
 
 
@@ -71,10 +75,11 @@ class StackedMLP:
         self,
         shape: Shape,
         members: int,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
         device: torch.device | str = "cpu",
         engine: str = "auto",
     ) -> None:
+        dtype = dtype or torch.float32
         self.shape = shape
         self.kernel = kernel_for(shape, dtype, device, engine)
         self.slices = shape.slices
@@ -169,7 +174,7 @@ class StackedMLP:
                 parts.append((head(outputs) if head else outputs)[:, : chunk.shape[1]])
         return torch.cat(parts, dim=1)
 
-    def select(self, members: Sequence[int]) -> "StackedMLP":
+    def select(self, members: Sequence[int]) -> StackedMLP:
         """A new stack with copies of these members."""
         flat = self.flat
         result = type(self)(self.shape, len(members), flat.dtype, flat.device, self.engine)
@@ -186,7 +191,7 @@ class StackedMLP:
     @classmethod
     def from_state(
         cls, shape: Shape, state: Mapping[str, Tensor], engine: str = "auto"
-    ) -> "StackedMLP":
+    ) -> StackedMLP:
         """The stack that `state()` was taken from."""
         first = state["out.weight"]
         net = cls(shape, first.shape[0], first.dtype, first.device, engine)

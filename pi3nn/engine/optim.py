@@ -1,13 +1,17 @@
 """What a recipe does to the buffer `(M, P)`: optimiser, schedule and penalties."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from pi3nn.engine.later import torch
 from pi3nn.engine.native import LossInputs, NextSteps, Step, StepRows
 from pi3nn.engine.nets import Number, StackedMLP
 from pi3nn.engine.recipe import Recipe
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TABLE_STEPS = 256
 """Step sizes are tabulated this far ahead; a multiple of 32, so that no member's row has a tail."""

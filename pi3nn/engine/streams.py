@@ -4,11 +4,17 @@ A member draws from streams named by their purpose and read in blocks of steps, 
 no Python per member. What it draws at step t depends on itself alone.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+from pi3nn.engine.later import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 BLOCK_ELEMENTS = 1 << 16
 """Most numbers in one member's block of draws, if a step takes fewer."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import torch
+from pi3nn.engine.later import torch
 
 
 def use_one_thread() -> None:

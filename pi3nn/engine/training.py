@@ -6,19 +6,23 @@ trained as two copies (see `pi3nn.engine.nets`). Hence members that have finishe
 taken out of the computation at once.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Mapping, Sequence
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from pi3nn.engine.batches import TrainingRows
+from pi3nn.engine.later import torch
 from pi3nn.engine.loop import LastInput, Loop, Outcome
 from pi3nn.engine.losses import Loss
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.recipe import Recipe
 from pi3nn.engine.shape import Shape, padded
 from pi3nn.engine.threads import keep_freed_memory, one_thread
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 PROGRESS_SECONDS = 0.3
 """Time between two calls of `on_progress`."""

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import MISSING
-from torch import Tensor
 
 from pi3nn.engine.init import Init
 from pi3nn.engine.losses import Info, KnownLoss
@@ -26,6 +25,9 @@ from pi3nn.methods.shared.checks import require_not_negative, require_share
 from pi3nn.methods.shared.contract import Stack
 from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, recipe
 from pi3nn.methods.shared.quantiles import pinball
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass

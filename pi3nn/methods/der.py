@@ -16,16 +16,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from omegaconf import MISSING
-from scipy.special import ndtri, stdtrit
-from torch import Tensor
-from torch.nn.functional import softplus
 
 from pi3nn.engine.init import Init, LayerInit
+from pi3nn.engine.later import torch
 from pi3nn.engine.losses import Info, KnownLoss, Loss
 from pi3nn.engine.native import FusedLoss
 from pi3nn.engine.recipe import Recipe
@@ -33,13 +30,16 @@ from pi3nn.methods.shared.checks import require_not_negative, require_one_of, re
 from pi3nn.methods.shared.contract import Bounds, Coefficients, FitAtLevels, Outputs, Stack
 from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, recipe
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 KEPT = ("point", "log_nu", "log_excess", "log_b")
 """What is kept of the four parameters, for every row; `log_excess` is log(a - 1)."""
 
 LARGEST_SPREAD = 1000.0
 """Standard deviations beyond are cut off, as in the released runs (discrepancies 4.1)."""
 
-SMALLEST_NU = math.sqrt(math.pi / torch.finfo(torch.float32).max)
+SMALLEST_NU = math.sqrt(math.pi / float(np.finfo(np.float32).max))
 """Below, the slope pi / nu / nu of the released loss is infinite in float32 (discrepancies 4.2)."""
 
 
@@ -101,6 +101,8 @@ class DER(NetMethod):
         )
 
     def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
+        from scipy.special import ndtri, stdtrit  # a tenth of a second, for those who need it
+
         point, log_nu, log_excess, log_b = (outputs[name][:, None, :] for name in KEPT)
         tail = ((1 + np.asarray(fit.levels)) / 2)[None, :, None]
         if fit.settings.interval == "epistemic":
@@ -124,7 +126,7 @@ def evidential_loss(
     makes the loss infinite.
     """
     log_nu, _, log_b = _log_softplus(z[..., 1:]).unbind(-1)
-    nu, a = softplus(z[..., 1]), softplus(z[..., 2]) + 1
+    nu, a = torch.nn.functional.softplus(z[..., 1]), torch.nn.functional.softplus(z[..., 2]) + 1
     log_w = math.log(2) + log_b + torch.log1p(nu)
     if pairs:
         # Only error and surprise are of the pair (M, targets, outputs): their means over targets.
@@ -159,13 +161,13 @@ def _error(y: Tensor, m: Tensor, log_nu: Tensor, log_w: Tensor) -> tuple[Tensor,
     """``|y - m|`` and ``log(1 + nu (y - m)^2 / W)``."""
     error = (y - m).abs()
     # nu (y - m)^2 / W as a logarithm: neither a vanishing W nor a huge error can overflow.
-    return error, softplus(2 * error.clamp_min(1e-18).log() + log_nu - log_w)
+    return error, torch.nn.functional.softplus(2 * error.clamp_min(1e-18).log() + log_nu - log_w)
 
 
 def _log_softplus(z: Tensor) -> Tensor:
     """``log(log(1 + e^z))``, which is `z` where ``e^z`` is small."""
     small = z < -15
-    return torch.where(small, z, softplus(z.masked_fill(small, 0.0)).log())
+    return torch.where(small, z, torch.nn.functional.softplus(z.masked_fill(small, 0.0)).log())
 
 
 def _lgammas(a: Tensor) -> Tensor:

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from omegaconf import MISSING
-from scipy.special import stdtrit
-from torch import Tensor
 
+from pi3nn.engine.later import torch
 from pi3nn.errors import UserError
 from pi3nn.methods.shared.contract import (
     Bounds,
@@ -28,6 +26,9 @@ from pi3nn.methods.shared.contract import (
     Outputs,
     Stack,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass
@@ -73,6 +74,8 @@ class Linear(Method):
         return LinearFit(state["weights"], state["covariance"], state["sigma"])
 
     def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
+        from scipy.special import stdtrit  # a tenth of a second, for those who need it
+
         tail = (1 + np.asarray(fit.levels)) / 2
         quantile = stdtrit(fit.scalars["freedom"][:, None], tail[None, :])  # (M, K)
         half = quantile[:, :, None] * outputs["spread"][:, None, :]

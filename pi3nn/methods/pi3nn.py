@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from omegaconf import MISSING
-from torch import Tensor
 
+from pi3nn.engine.later import torch
 from pi3nn.engine.losses import positive
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.shape import Shape
@@ -41,6 +40,9 @@ from pi3nn.methods.shared.contract import (
 from pi3nn.methods.shared.deviations import Deviations
 from pi3nn.methods.shared.least_squares import LeastSquares
 from pi3nn.methods.shared.sides import Side
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # Widths are floored at this share of the target's standard deviation before anything is divided.
 _SMALLEST_WIDTH = 1e-6

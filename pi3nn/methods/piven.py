@@ -10,13 +10,15 @@ The level is part of the loss: another level is another training.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from pi3nn.engine.later import torch
 from pi3nn.engine.losses import Info
 from pi3nn.methods import qd
 from pi3nn.methods.shared.network import NetFit
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass

@@ -11,18 +11,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
 from omegaconf import MISSING
-from torch import Tensor
 
 from pi3nn.engine.init import Init, LayerInit
+from pi3nn.engine.later import torch
 from pi3nn.engine.losses import Info, KnownLoss
 from pi3nn.engine.native import FusedLoss
 from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
 from pi3nn.methods.shared.contract import Stack
 from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, recipe
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass

@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from omegaconf import MISSING
-from torch import Tensor
 
 from pi3nn.engine.init import Init
+from pi3nn.engine.later import torch
 from pi3nn.engine.losses import Info, KnownLoss
 from pi3nn.engine.native import FusedLoss
 from pi3nn.engine.nets import StackedMLP, with_column
@@ -29,6 +28,9 @@ from pi3nn.methods.shared.checks import require_not_negative, require_one_of, re
 from pi3nn.methods.shared.contract import Bounds, Coefficients, FitAtLevels, Outputs, Stack
 from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, pair, recipe
 from pi3nn.methods.shared.quantiles import GRID, between, pinball
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass

@@ -7,16 +7,18 @@ trainings, such as folds, before the stack is built, and where what they said is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from pi3nn.data.base import Rows
+from pi3nn.engine.later import torch
 from pi3nn.engine.training import OnProgress
 from pi3nn.methods.shared.contract import Fitted, Stack
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 OutputsBySet = dict[str, dict[str, NDArray[np.float32]]]
 """By evaluation set and name, ``(M, N)``: what the networks said, and the targets ``y``."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from pi3nn import methods, metrics
 from pi3nn.data.base import Array
 from pi3nn.data.scaling import Scaler
+from pi3nn.engine.later import torch
 from pi3nn.errors import UserError
 from pi3nn.intervals import conformal
 from pi3nn.intervals.bounds import calibrated

@@ -23,11 +23,13 @@ from pi3nn.store import Store
 BAND, INSIDE, OUTSIDE = "#9ecae1", "#08519c", "#d94801"
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write ``<path>.png`` and ``<path>.pdf``."""
+def save(figure: Figure, path: Path, drawn_from: str = "") -> None:
+    """Write ``<path>.png`` and ``<path>.pdf``, with a note inside of what they were drawn from."""
     for ending in ("png", "pdf"):
         # No dates inside: the same numbers give the same file.
         metadata: dict[str, Any] = {"CreationDate": None} if ending == "pdf" else {}
+        if drawn_from:
+            metadata["Keywords"] = drawn_from
         with atomic.replacing(path.with_name(f"{path.name}.{ending}")) as temporary:
             figure.savefig(temporary, format=ending, dpi=150, metadata=metadata)
         figure.set_layout_engine(None)  # laid out once: half the time of the second file

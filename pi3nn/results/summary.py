@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,10 +45,20 @@ def write(store: Store, run: RunSummary, folder: Path, in_sweep: bool, compare: 
     if in_sweep:
         return
     print(text, flush=True)
+    _draw(store, judged, folder / "figure")
+    print(f"\ntable.csv, table.md and figure.png are in {folder}; members in {store.root}")
+
+
+def _draw(store: Store, judged: pd.DataFrame, path: Path) -> None:
+    """Draw the figure of a run, unless it is there and drawn from the same by the same code."""
+    code = Path(__file__).with_name("figures.py").read_text(encoding="utf-8")
+    source = hashlib.sha256(f"{judged.to_csv()}{code}".encode()).hexdigest()
+    files = [path.with_suffix(ending) for ending in (".png", ".pdf")]
+    if all(file.is_file() and source.encode() in file.read_bytes() for file in files):
+        return
     from pi3nn.results import figures  # half a second: not before the table is on the screen
 
-    figures.save(figures.run_figure(judged, store), folder / "figure")
-    print(f"\ntable.csv, table.md and figure.png are in {folder}; members in {store.root}")
+    figures.save(figures.run_figure(judged, store), path, source)
 
 
 def in_words(store: Store, run: RunSummary) -> str:

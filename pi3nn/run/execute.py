@@ -7,8 +7,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-
+from pi3nn.engine.later import torch
 from pi3nn.engine.threads import use_one_thread
 from pi3nn.errors import UserError
 from pi3nn.run import one_stack, provenance
@@ -52,7 +51,9 @@ def ensure(wanted: Wanted, options: TrainingOptions, failures: Failures | None =
 
 
 def check_device(device: str) -> None:
-    """Refuse a device that torch can't use."""
+    """Refuse a device that torch can't use; the processor is always there."""
+    if device == "cpu":
+        return
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:

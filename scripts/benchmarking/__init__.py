@@ -5,5 +5,6 @@
   torch.optim), `engines` (this package, in stacks) and `with_jax`;
 - `steps`: the first part, steps of every contestant, with a second worker from `partner`;
 - `jobs`: the second part, whole jobs; `profile`: where the time of a step goes;
+- `start`: commands that train nothing, and what they import;
 - `report`, `targets` and `figure`: what came out, on the screen and in docs/performance.md.
 """

@@ -5,12 +5,13 @@ stack. Results agree with PyTorch to rounding, and those of a member depend on i
 last bit. Where the kernel cannot serve, `engine_for` says so in the log, once, and PyTorch does it.
 """
 
+from __future__ import annotations
+
 import functools
 import logging
 from typing import Literal
 
-import torch
-
+from pi3nn.engine.later import torch
 from pi3nn.engine.native.build import Unavailable, library
 from pi3nn.engine.native.inputs import FusedLoss, LossInputs, NextSteps, StepRows
 from pi3nn.engine.native.kernel import REAL, Kernel
@@ -36,7 +37,7 @@ def engine_for(
     shape: Shape,
     device: torch.device | str,
     engine: str,
-    dtype: torch.dtype = torch.float32,
+    dtype: str = "torch.float32",
 ) -> Literal["native", "torch"]:
     """Who computes networks of this shape when `engine` is asked for.
 
@@ -54,7 +55,7 @@ def engine_for(
     if engine == "torch":
         return "torch"
     try:
-        _check_covered(shape, dtype, torch.device(device))
+        _check_covered(shape, dtype, str(device).partition(":")[0])
         library(REAL[dtype])
         return "native"
     except Unavailable as reason:
@@ -70,12 +71,14 @@ def kernel_for(
     shape: Shape, dtype: torch.dtype, device: torch.device | str, engine: str
 ) -> Kernel | None:
     """The kernel for networks of this shape, or None where PyTorch does the work (`engine_for`)."""
-    return Kernel(shape, dtype) if engine_for(shape, device, engine, dtype) == "native" else None
+    return (
+        Kernel(shape, dtype) if engine_for(shape, device, engine, str(dtype)) == "native" else None
+    )
 
 
-def _check_covered(shape: Shape, dtype: torch.dtype, device: torch.device) -> None:
-    if device.type != "cpu":
-        raise Unavailable(f"the native engine runs on the CPU, not on {device.type}")
+def _check_covered(shape: Shape, dtype: str, device: str) -> None:
+    if device != "cpu":
+        raise Unavailable(f"the native engine runs on the CPU, not on {device}")
     if dtype not in REAL:
         raise Unavailable(f"the native engine computes in float32 or float64, not in {dtype}")
     if shape.layers != 1:

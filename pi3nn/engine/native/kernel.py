@@ -1,11 +1,12 @@
 """The fused operator: forward, backward, a loss with its gradient, optimiser steps, dropout masks."""
 
+from __future__ import annotations
+
 import ctypes
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from pi3nn.engine.later import torch
 from pi3nn.engine.native.build import library
 from pi3nn.engine.native.inputs import LossInputs, NextSteps, StepRows
 from pi3nn.engine.native.step import Step
@@ -19,15 +20,18 @@ from pi3nn.engine.native.structs import (
 )
 from pi3nn.engine.shape import Shape
 
-REAL = {torch.float32: "float", torch.float64: "double"}
-"""The types that the kernel can be built for, as C++ names them."""
+if TYPE_CHECKING:
+    from torch import Tensor
+
+REAL = {"torch.float32": "float", "torch.float64": "double"}
+"""The types that the kernel can be built for, as PyTorch and C++ name them."""
 
 
 class Kernel:
     """The fused operator for networks `params (M, P)` of one shape and type."""
 
     def __init__(self, shape: Shape, dtype: torch.dtype) -> None:
-        self.dtype, self._library = dtype, library(REAL[dtype])
+        self.dtype, self._library = dtype, library(REAL[str(dtype)])
         self._loss = LossStruct()
         self._loss_at = ctypes.addressof(self._loss)
         self._task = TaskStruct(

@@ -1,12 +1,16 @@
 """One step of an optimiser, as the kernel makes it: its tensors, and what changes between steps."""
 
+from __future__ import annotations
+
 import ctypes
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from pi3nn.engine.later import torch
 from pi3nn.engine.native.structs import OptimiserStruct
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Step:
@@ -66,7 +70,7 @@ class Step:
         )
         self.address = ctypes.addressof(self._struct)
 
-    def at(self, rates: Tensor, correction: float, eps: float) -> "Step":
+    def at(self, rates: Tensor, correction: float, eps: float) -> Step:
         """Set what changes: learning rates `(M,)` float64 (may be strided), their common factor,
         and `eps` times the root of the second bias correction."""
         if rates.dtype != torch.float64 or rates.shape != (self._struct.members,):

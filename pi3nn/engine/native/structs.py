@@ -3,14 +3,17 @@
 The kernel reads memory as it is told: no mistake may reach it, so all is checked here.
 """
 
+from __future__ import annotations
+
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
+from pi3nn.engine.later import torch
 from pi3nn.engine.native.inputs import FusedLoss, LossInputs, NextSteps, StepRows
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def _fields(**names: str) -> list[tuple[str, Any]]:

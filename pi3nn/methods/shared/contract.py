@@ -12,15 +12,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from pi3nn.engine.later import torch
 from pi3nn.engine.shape import Shape
 from pi3nn.engine.training import OnProgress
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Array = NDArray[np.float64]
 Outputs = Mapping[str, Array]  # name -> (M, N), on one set of rows

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from omegaconf import MISSING
-from torch import Tensor
 
 from pi3nn.engine.init import Init, LayerInit
+from pi3nn.engine.later import torch
 from pi3nn.errors import UserError
 from pi3nn.methods.shared import roots
 from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
 from pi3nn.methods.shared.contract import Array, Stack
 from pi3nn.methods.shared.sides import Side
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass

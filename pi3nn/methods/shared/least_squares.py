@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import initialise
@@ -15,6 +15,9 @@ from pi3nn.engine.training import train
 from pi3nn.methods.shared import deviations
 from pi3nn.methods.shared.contract import Stack
 from pi3nn.methods.shared.sides import Side
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class LeastSquares:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from omegaconf import MISSING
-from torch import Tensor
 
 from pi3nn.engine.batches import TrainingRows, batches_per_epoch
 from pi3nn.engine.init import Init, initialise
@@ -29,6 +28,9 @@ from pi3nn.methods.shared.contract import (
     Outputs,
     Stack,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 COLLAPSED = 1e-6
 """Intervals of at most this share of the target's standard deviation have no width."""

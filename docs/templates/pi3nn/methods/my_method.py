@@ -9,11 +9,10 @@ One training serves every level.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from omegaconf import MISSING
-from torch import Tensor
 
 from pi3nn.engine.init import Init
 from pi3nn.engine.losses import MeanSquare
@@ -21,6 +20,9 @@ from pi3nn.engine.recipe import Recipe
 from pi3nn.methods.shared.checks import require_not_negative
 from pi3nn.methods.shared.contract import Array, Bounds, Coefficients, FitAtLevels, Outputs, Stack
 from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings
+
+if TYPE_CHECKING:  # torch takes a second to load: not before something is trained
+    from torch import Tensor
 
 
 @dataclass
