@@ -27,6 +27,7 @@ PUBLIC long pi3nn_loss_and_gradient() { return 0; }
 PUBLIC long pi3nn_optimise() { return 0; }
 PUBLIC long pi3nn_make_steps() { return 0; }
 PUBLIC long pi3nn_masks() { return 0; }
+PUBLIC long pi3nn_vector_bytes() { return 0; }
 }
 """
 
@@ -140,7 +141,7 @@ def test_a_library_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
 
 def test_a_library_that_cannot_be_loaded_is_explained(tmp_path: Path) -> None:
     folder(tmp_path).mkdir(parents=True, mode=0o700)
-    built = folder(tmp_path) / f"kernel-float-{build._fingerprint(build._compiler())}.so"
+    built = folder(tmp_path) / f"kernel-float-{build._fingerprint(build._compiler(), build.SOURCE)}.so"
     built.write_bytes(b"not a library")
     built.chmod(0o700)
     with pytest.raises(UserError, match="cannot be loaded"):
