@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from markdown_tables import markdown_table, put
 
 from benchmarking.figure import draw
 from benchmarking.targets import targets
+from pi3nn.engine.native.build import instruction_set
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE, JOBS = ROOT / "docs" / "performance.csv", ROOT / "docs" / "performance_jobs.csv"
@@ -18,14 +20,38 @@ FIGURE = ROOT / "docs" / "images" / "performance.png"
 TEXT = ROOT / "docs" / "performance.md"
 
 
-def write_steps(table: pd.DataFrame) -> None:
-    """All that is made of the first part: CSV, figure, tables in the docs."""
-    TABLE.parent.mkdir(exist_ok=True)
-    table.to_csv(TABLE, index=False, float_format="%.4g")
-    draw(table, FIGURE)
-    put(TEXT, "steps", markdown(table))
-    put(TEXT, "targets", "```text\n" + targets(table) + "\n```")
-    print(f"\n{TABLE.relative_to(ROOT)}\n{FIGURE.relative_to(ROOT)}")
+def write_steps(table: pd.DataFrame, isa: str | None = None) -> None:
+    """All that is made of the first part: CSV, figure, tables in the docs.
+
+    Those of a lesser instruction set have its name, and no figure.
+    """
+    path = TABLE.with_name(f"performance_{isa}.csv") if isa else TABLE
+    table.to_csv(path, index=False, float_format="%.4g")
+    mark = f" {isa}" if isa else ""
+    put(TEXT, f"machine{mark}", machine(table))
+    put(TEXT, f"steps{mark}", markdown(table))
+    put(TEXT, f"targets{mark}", "```text\n" + targets(table) + "\n```")
+    print(f"\n{path.relative_to(ROOT)}")
+    if not isa:
+        draw(table, FIGURE)
+        print(FIGURE.relative_to(ROOT))
+
+
+def machine(table: pd.DataFrame) -> str:
+    """On what a table was made."""
+    loop, product = table["peak_gflops"].median(), table["product_gflops"].median()
+    return (
+        f"Made on {processor()} with {instruction_set()}: a loop of fused multiply-adds in registers "
+        f"reaches {loop:.0f} GFLOP/s on one core, PyTorch's matrix product {product:.0f}."
+    )
+
+
+def processor() -> str:
+    """The name of the processor's model."""
+    described = Path("/proc/cpuinfo")
+    lines = described.read_text().splitlines() if described.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def write_job(result: dict[str, Any]) -> None:

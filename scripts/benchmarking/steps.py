@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
-import torch
 
-from benchmarking.cells import HIDDEN, IN_JAX, OUTPUTS, ROWS, Cell, Runner, clock, steps_for
+from benchmarking.cells import HIDDEN, IN_JAX, OUTPUTS, ROWS, Cell, Runner, steps_for
 from benchmarking.engines import stacked
 from benchmarking.partner import Partner, pinned
+from benchmarking.peak import in_registers, matrix_product
 from benchmarking.plain import plain
 from benchmarking.report import line, write_steps
 from benchmarking.targets import targets
+from pi3nn.engine.native.build import instruction_set
 
 
-def time_steps(quick: bool) -> None:
+def time_steps(quick: bool, isa: str | None) -> None:
     """Time all cells and write what came out; or fewer of them, and only print."""
     seconds, rounds = (0.02, 3) if quick else (0.04, 5)
     hidden = (50, 200) if quick else HIDDEN
     cells = [Cell(loss, rows, h) for rows in ROWS for h in hidden for loss in OUTPUTS]
     results = []
+    print("instruction set", instruction_set(), flush=True)
     with Partner() as partner:
         pinned(0)  # not before: a partner inherits the cores that it may choose from
         for cell in cells:
@@ -32,7 +33,7 @@ def time_steps(quick: bool) -> None:
     print("load average", os.getloadavg()[0])
     table = pd.DataFrame(results)
     if not quick:
-        write_steps(table)
+        write_steps(table, isa)
     print(f"\n{targets(table)}")
 
 
@@ -40,14 +41,15 @@ def timed(cell: Cell, seconds: float, rounds: int, partner: Partner, jax: bool) 
     """Medians over rounds, in microseconds; in each round everything is timed once."""
     contestants = contestants_for(cell, jax)
     partner.prepare(cell)
-    peak = matrix_product()
+    peaks = {"peak": in_registers(), "product": matrix_product()}
     counts = {name: steps_for(run, seconds) for name, run in contestants.items()}
-    times: dict[str, list[float]] = {name: [] for name in (*contestants, "two", "peak")}
+    times: dict[str, list[float]] = {name: [] for name in (*contestants, "two", *peaks)}
     for _ in range(rounds):
         for name, run in contestants.items():
             times[name].append(run(counts[name]))
         times["two"].append(partner.beside(contestants["native"], counts["native"]))
-        times["peak"].append(peak())
+        for name, measure in peaks.items():
+            times[name].append(measure())
     medians = {name: statistics.median(values) for name, values in times.items()}
     gflops = cell.flops / medians["native"] / 1e9
     return {
@@ -57,6 +59,8 @@ def timed(cell: Cell, seconds: float, rounds: int, partner: Partner, jax: bool) 
         **{f"{name}_us": 1e6 * medians[name] for name in contestants},
         "two_workers_us": 1e6 * medians["two"],
         "gflops": gflops,
+        "peak_gflops": medians["peak"],
+        "product_gflops": medians["product"],
         "peak_share": gflops / medians["peak"],
         "speedup": medians["plain"] / medians["native"],
         "speedup_two": medians["plain"] / medians["two"],
@@ -77,17 +81,3 @@ def contestants_for(cell: Cell, jax: bool) -> dict[str, Runner]:
             return contestants
         contestants |= in_jax(cell)
     return contestants
-
-
-def matrix_product() -> Callable[[], float]:
-    """GFLOP/s of a large float32 matrix product on this core."""
-    size = 1024
-    a, b = torch.randn(size, size), torch.randn(size, size)
-
-    def measure() -> float:
-        start = clock()
-        torch.mm(a, b)
-        return 2 * size**3 / (clock() - start) / 1e9
-
-    measure()
-    return measure

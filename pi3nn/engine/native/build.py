@@ -14,6 +14,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from pi3nn import paths
@@ -64,18 +65,29 @@ def _attempt(real: str) -> ctypes.CDLL | Unavailable:
 
 
 def _load(real: str) -> ctypes.CDLL:
-    compiler = _compiler()
-    folder = _private_folder(paths.cache() / "native")
-    path = folder / f"kernel-{real}-{_fingerprint(compiler)}.so"
-    if not path.exists():
-        _build([*compiler, *FLAGS, f"-DREAL={real}"], path)
-    _check_owner(path)
-    try:
-        loaded = ctypes.CDLL(str(path))
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be loaded ({error})") from None
+    loaded = built(SOURCE, f"kernel-{real}", [f"-DREAL={real}"])
     _declare(loaded)
     return loaded
+
+
+def built(source: Path, name: str, definitions: Sequence[str] = ()) -> ctypes.CDLL:
+    """A C++ source as a library for this machine, built if it has not been yet.
+
+    Raises
+    ------
+    Unavailable
+        As `library` does.
+    """
+    compiler = _compiler()
+    folder = _private_folder(paths.cache() / "native")
+    path = folder / f"{name}-{_fingerprint(compiler, source)}.so"
+    if not path.exists():
+        _build([*compiler, *FLAGS, *definitions], source, path)
+    _check_owner(path)
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be loaded ({error})") from None
 
 
 def _compiler() -> list[str]:
@@ -100,9 +112,9 @@ def _run(command: list[str]) -> str:
     return done.stdout
 
 
-def _fingerprint(compiler: list[str]) -> str:
+def _fingerprint(compiler: list[str], source: Path) -> str:
     """A name for the source, the compiler and the processor that it is built for."""
-    parts = [path.read_text() for path in (SOURCE, *sorted(SOURCE.parent.glob("*.h")))]
+    parts = [path.read_text() for path in (source, *sorted(source.parent.glob("*.h")))]
     parts += [repr([*compiler, *FLAGS, *_machine()]), _run([*compiler, "--version"])]
     return hashlib.sha256("\0".join([*parts, _processor()]).encode()).hexdigest()[:20]
 
@@ -148,13 +160,13 @@ def _check_owner(path: Path) -> None:
         raise Unavailable(f"{path} can be written by other users")
 
 
-def _build(command: list[str], path: Path) -> None:
+def _build(command: list[str], source: Path, path: Path) -> None:
     """Compile under a temporary name and rename: a file of the final name is always whole."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="build-") as folder:
         made = Path(folder) / path.name
         for machine in (flags := _machine()):
             try:
-                _run([*command, *machine, str(SOURCE), "-o", str(made)])
+                _run([*command, *machine, str(source), "-o", str(made)])
                 break
             except Unavailable:
                 if machine is flags[-1]:

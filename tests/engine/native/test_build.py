@@ -141,7 +141,9 @@ def test_a_library_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
 
 def test_a_library_that_cannot_be_loaded_is_explained(tmp_path: Path) -> None:
     folder(tmp_path).mkdir(parents=True, mode=0o700)
-    built = folder(tmp_path) / f"kernel-float-{build._fingerprint(build._compiler())}.so"
+    built = (
+        folder(tmp_path) / f"kernel-float-{build._fingerprint(build._compiler(), build.SOURCE)}.so"
+    )
     built.write_bytes(b"not a library")
     built.chmod(0o700)
     with pytest.raises(UserError, match="cannot be loaded"):
