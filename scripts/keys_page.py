@@ -151,8 +151,9 @@ def comments(path: Path) -> dict[str, str]:
 
 
 def of_code(schema: Any, name: str) -> str:
-    """The comment above a field of a dataclass, for keys that no YAML has."""
-    path = Path(sys.modules[schema.__module__].__file__ or "")
+    """The comment above a field of a dataclass or of one it is made from, for keys that no YAML has."""
+    owner = next(c for c in schema.__mro__ if name in c.__dict__.get("__annotations__", {}))
+    path = Path(sys.modules[owner.__module__].__file__ or "")
     lines = path.read_text(encoding="utf-8").splitlines()
     line_number = next(i for i, line in enumerate(lines) if re.match(rf"    {name}: ", line))
     top = []

@@ -45,6 +45,7 @@ class NetSettings:
     layers: int = MISSING
     activation: str = MISSING
     epochs: int = MISSING
+    # An epoch has as many steps as with this many rows; null: with those there are.
     rows_per_epoch: int | None = None
     batch: int = MISSING
     learning_rate: float = MISSING

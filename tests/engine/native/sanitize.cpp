@@ -47,11 +47,11 @@ void run(Task t, bool indexed, bool masked, bool joined, int64_t missing) {
   std::vector<T> z(M * t.rows * O), grad(M * t.columns), loss(M), next(M);
   pi3nn_forward(&t, z.data());
   pi3nn_backward(&t, slope.data(), grad.data());
-  const std::vector<T> own(M, T(0.5));
+  const std::vector<T> own(M, T(0.5)), none(M);
   const auto uniform = numbers<T>(M * t.batch);
   Loss l = {};
   l.y = y.data(), l.weights = weights.data(), l.loss = loss.data(), l.next = next.data();
-  l.state[0] = l.state[1] = l.state[2] = own.data();
+  l.state[0] = l.state[1] = l.state[2] = own.data(), l.state[3] = none.data();
   const int64_t outputs[] = {1, O, 2, 3, 4};
   for (l.kind = 0; l.kind < 5; ++l.kind) {
     if (outputs[l.kind] != O) continue;
