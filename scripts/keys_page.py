@@ -5,6 +5,7 @@ A hook of MkDocs (``hooks`` in mkdocs.yml): the page is in the site, and nowhere
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 import typing
@@ -152,7 +153,7 @@ def comments(path: Path) -> dict[str, str]:
 
 def of_code(schema: Any, name: str) -> str:
     """The comment above a field of a dataclass or of one it is made from, for keys that no YAML has."""
-    owner = next(c for c in schema.__mro__ if name in c.__dict__.get("__annotations__", {}))
+    owner = next(c for c in schema.__mro__ if name in inspect.get_annotations(c))
     path = Path(sys.modules[owner.__module__].__file__ or "")
     lines = path.read_text(encoding="utf-8").splitlines()
     line_number = next(i for i, line in enumerate(lines) if re.match(rf"    {name}: ", line))
