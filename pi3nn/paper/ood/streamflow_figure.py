@@ -208,7 +208,10 @@ def control(ax: Axes, days: Days) -> Axes:
     years = [water_years(of_method[f"{name}/index"])[-1] for name in names]
     ax.set_xticks(range(3), [f"{year}\n{n}" for year, n in zip(years, names.values(), strict=True)])
     ax.axhline(1, color="black", lw=0.6)
-    ax.set_ylim(0, 1.25 * ax.get_ylim()[1])  # with room for the legend
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, 4 * high)  # with room for the legend
+    ax.yaxis.set_major_formatter("{x:g}")
     ax.set_title(f"control: trained on {years[0]} alone,\nwidth over its mean there", fontsize=9)
     ax.legend(fontsize=7, loc="upper left")
     return ax
