@@ -17,18 +17,28 @@ from pi3nn.paper.ood.averages import Runs
 from pi3nn.paper.ood.ood_tables import REPORTS, Section
 from pi3nn.results import comparison, latex, tables
 from pi3nn.results.sweep_table import SweptJob
+from pi3nn.store import Store
+
+# The sets that an experiment speaks of; other data may have others.
+NEEDED = {
+    "cubic1d": {"line", "test"},
+    "cubic10d": {"test", "ood"},
+    "flight": {"rank1", "rank2", "rank3", "rank4"},
+    "streamflow": {"test"},
+}
 
 
 def write(jobs: Sequence[SweptJob], folder: Path) -> bool:
     """Print the tables of an experiment; write them as CSV, Markdown and LaTeX, and its figures.
 
     Returns False, and does nothing, if the jobs are of no experiment that is reported here, differ in
-    more than their method, or if none of their members could be trained.
+    more than their method, have other data than it speaks of, or if none of their members could be
+    trained.
     """
     if not set(jobs[0].labels) <= {"method"}:
         return False
     store, keys = jobs[0].store, [key for job in jobs for key in job.keys]
-    if store.result(keys[0])["member"]["experiment"] not in REPORTS:
+    if not _is_reported(store, keys):
         return False
     runs = replace(Runs.read(store, keys, jobs[0].levels), changed=_changed(jobs))
     if runs.trained.empty:
@@ -47,6 +57,16 @@ def write(jobs: Sequence[SweptJob], folder: Path) -> bool:
     names = ", ".join(f"{name}.png" for name in drawn)
     print(f"\ntable.csv, table.md, table.tex, {names} are in {folder}; members in {store.root}")
     return True
+
+
+def _is_reported(store: Store, keys: Sequence[str]) -> bool:
+    experiment = str(store.result(keys[0])["member"]["experiment"])
+    if experiment not in REPORTS:
+        return False
+    rows = (store.result(key) for key in keys)
+    trained = (each for each in rows if each["member"]["status"] == "ok")
+    sets = {record["set"] for record in next(trained, {"records": []})["records"]}
+    return NEEDED[experiment] <= sets
 
 
 def _changed(jobs: Sequence[SweptJob]) -> dict[str, list[str]]:

@@ -145,3 +145,10 @@ def test_the_authors_10d_run_is_repeated(
     for name, printed in (("train", train), ("ood", ood_rows)):
         found = (rows[name]["confidence_mean"], rows[name]["confidence_std"])
         assert tuple(round(value, 2) for value in found) == printed
+
+
+def test_data_that_an_experiment_does_not_speak_of_get_the_table_of_any_sweep(
+    tmp_path: Path,
+) -> None:
+    said = run(tmp_path, "experiment=flight", "dataset=yacht", "method=linear")
+    assert "# Sweep over no key" in said
