@@ -18,6 +18,7 @@ from pi3nn.results.sweep_table import SweptJob
 from pi3nn.store import Store
 
 Array = NDArray[np.float64]
+Run = tuple[int, int]  # a draw of the rows (split) and a seed
 BASE = "base"
 DISTANCE = "distance"  # to the training rows, the detector beside the widths
 MEASURES = ("ratio", "auroc", "picp", "z_inside", "z_outside", "z_negative")
@@ -136,19 +137,20 @@ def z_along(store: Store, key: str, net: str, hidden: str | None = None) -> tupl
     return x, z
 
 
-def _steps(jobs: Sequence[SweptJob]) -> list[tuple[SweptJob, str, int, int]]:
-    """Job, key, steps and seed of the members that show the mechanism, by steps."""
+def _steps(jobs: Sequence[SweptJob]) -> list[tuple[SweptJob, str, int, Run]]:
+    """Job, key, steps and run of the members that show the mechanism, by steps."""
     found = []
     for job in jobs:
         for key in job.keys if _MECHANISM in job.labels["sweep"] else []:
             labels = _labels(job.store, key)
             if labels["status"] == "ok":
-                found.append((job, key, int(labels["method.bounds_steps"]), int(labels["seed"])))
+                run = (int(labels["split"]), int(labels["seed"]))
+                found.append((job, key, int(labels["method.bounds_steps"]), run))
     return sorted(found, key=lambda each: each[2:])
 
 
 def lines(jobs: Sequence[SweptJob]) -> pd.DataFrame:
-    """What the figure of the mechanism shows: ``step``, ``x``, ``z`` of u, of the first seed."""
+    """What the figure of the mechanism shows: ``step``, ``x``, ``z`` of u, of the first run."""
     steps = _steps(jobs)
     first = [each for each in steps if each[3] == steps[0][3]]
     curves = [(0, *z_along(first[0][0].store, first[0][1], "u_start"))] if first else []
