@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from pi3nn.paper.ood_study import measured, study_tables
+from pi3nn.results.sweep_table import SweptJob
 from pi3nn.store import Store
 from tests.conftest import REPOSITORY
 from tests.support.commands import pi3nn_run
@@ -54,6 +56,29 @@ def test_one_command_leaves_numbers_tables_and_figures(folder: Path) -> None:
     assert steps["bias"][0] == pytest.approx(10)
     for name in ("figure.png", "mechanism.png", "table.md"):
         assert (left(folder) / name).stat().st_size > 1000
+
+
+def test_the_figure_of_the_mechanism_has_one_curve_a_step_of_the_first_of_several_draws(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One line through the rows of several draws would go back and forth."""
+
+    class Stored:
+        def result(self, key: str) -> dict[str, Any]:
+            split, steps = key.split("/")
+            labels = {"status": "ok", "split": int(split), "seed": 1}
+            return {"member": {**labels, "method.bounds_steps": int(steps)}}
+
+    def drawn(store: Any, key: str, net: str) -> tuple[Any, Any]:
+        return np.arange(3.0), np.full(3, float(key.split("/")[0]))
+
+    monkeypatch.setattr(measured, "z_along", drawn)
+    store: Any = Stored()
+    keys = ["2/1", "1/1", "1/3", "2/3"]
+    job = SweptJob({"sweep": "{method.keep_start:[true]}"}, store, keys, [0.9], "run", [])
+    curves = measured.lines([job])
+    assert curves.groupby("step").size().to_dict() == {0: 3, 1: 3, 3: 3}
+    assert set(curves["z"]) == {1.0}  # of split 1 alone
 
 
 def test_it_goes_on_where_it_was(folder: Path) -> None:
