@@ -111,7 +111,10 @@ class TrainingRows:
     x : Tensor (M, N, D)
     y : Tensor (M, N), or (M, N, K) where the loss wants several columns
     weights : Tensor (M, N), optional
-        Handed to the loss; rows of weight 0 are never drawn into a mini-batch.
+        Handed to the loss; rows of weight 0 are never drawn into a mini-batch. Not negative.
+
+    Members may share their rows and differ by weights alone: where there are weights, x, y or both
+    may have a first axis of 1, and are in memory once.
     """
 
     x: Tensor
@@ -119,19 +122,22 @@ class TrainingRows:
     weights: Tensor | None = None
 
     def __post_init__(self) -> None:
-        members, n = self.x.shape[:2]
         weights = self.y if self.weights is None else self.weights
-        if (
-            self.x.ndim != 3
-            or self.y.shape[:2] != (members, n)
-            or weights.shape[:2] != (members, n)
-        ):
+        members, n = weights.shape[:2]
+        shared = (members,) if self.weights is None else (members, 1)
+        sets = (self.x.shape[:2], self.y.shape[:2])
+        if self.x.ndim != 3 or any(len(s) < 2 or s[0] not in shared or s[1] != n for s in sets):
             raise ValueError(
                 f"x {tuple(self.x.shape)}, y {tuple(self.y.shape)} and weights "
                 f"{tuple(weights.shape)} do not agree in members and rows"
             )
         if n < 1:
             raise ValueError("there are no rows to train on")
+
+    @property
+    def members(self) -> int:
+        """M"""
+        return (self.y if self.weights is None else self.weights).shape[0]
 
     @property
     def count(self) -> int:
@@ -141,9 +147,9 @@ class TrainingRows:
     def padded_to(self, rows: int, members: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
         """`x`, `y`, `weights` of some members, `rows` rows each, zero beyond their own."""
         weights = torch.ones_like(self.x[..., 0]) if self.weights is None else self.weights
-        kept = list(members)
         x, y, weights = (
-            pad_rows(values[kept].to(self.x.dtype), rows) for values in (self.x, self.y, weights)
+            pad_rows(values.to(self.x.dtype), rows)
+            for values in _kept((self.x, self.y, weights), members)
         )
         return x, y, weights
 
@@ -153,7 +159,7 @@ class Batch:
     """The rows of one step: where they are, and gathered once they are asked for."""
 
     source: tuple[Tensor, Tensor, Tensor]
-    """All rows: x `(M, N, D)`, y `(M, N)`, weights `(M, N)`."""
+    """All rows: x `(M, N, D)`, y `(M, N)`, weights `(M, N)`; x and y shared, `(1, ...)`, or not."""
     index: Tensor | None = None
     """Which of them, `(M, B)`; None is all."""
 
@@ -180,7 +186,9 @@ class Batch:
 
     def _taken(self, which: int) -> Tensor:
         values = self.source[which]
-        return values if self.index is None else take_rows(values, self.index)
+        if self.index is not None:
+            return take_rows(values, self.index)
+        return values.expand(self.source[2].shape[0], *values.shape[1:])
 
 
 class FullBatch:
@@ -258,5 +266,9 @@ class MiniBatches:
 def _kept(
     tensors: tuple[Tensor, Tensor, Tensor], members: Sequence[int]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    x, y, weights = (values[list(members)] for values in tensors)
+    """Those of some members; what all members share stays what it is."""
+    count = tensors[2].shape[0]
+    x, y, weights = (
+        values[list(members)] if values.shape[0] == count else values for values in tensors
+    )
     return x, y, weights

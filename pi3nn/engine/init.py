@@ -18,18 +18,24 @@ if TYPE_CHECKING:
 class LayerInit:
     """How the kernel and the bias of one layer start.
 
-    `torch` is what `torch.nn.Linear` draws, `glorot` is Glorot's uniform kernel with a constant
-    bias, `normal` is N(mean, std^2) with a constant bias.
+    `torch` is what `torch.nn.Linear` draws, `uniform` the same but for kernels, which are within
+    `bound`; `glorot` is Glorot's uniform kernel with a constant bias, `normal` is N(mean, std^2) with
+    a constant bias.
     """
 
-    scheme: Literal["torch", "glorot", "normal"] = "torch"
+    scheme: Literal["torch", "uniform", "glorot", "normal"] = "torch"
     mean: Number = 0.0
     std: Number = 1.0
     bias: Number = 0.0
+    bound: Number | None = None
 
     def __post_init__(self) -> None:
-        if self.scheme not in ("torch", "glorot", "normal"):
-            raise ValueError(f"scheme must be torch, glorot or normal, not {self.scheme!r}")
+        if self.scheme not in ("torch", "uniform", "glorot", "normal"):
+            raise ValueError(
+                f"scheme must be torch, uniform, glorot or normal, not {self.scheme!r}"
+            )
+        if (self.scheme == "uniform") != (self.bound is not None):
+            raise ValueError("a bound belongs to the scheme uniform, and to no other")
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,8 @@ def _draw(
     else:
         # torch.nn.Linear goes by way of Kaiming's rule with a = sqrt(5); the same roundings.
         bound = math.sqrt(3) * (math.sqrt(2 / (1 + math.sqrt(5) ** 2)) / math.sqrt(fan_in))
+        if rule.bound is not None:
+            bound = _of_member(rule.bound, member)
         weight.uniform_(-bound, bound, generator=generator)
         bias.uniform_(-1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in), generator=generator)
     return weight, bias

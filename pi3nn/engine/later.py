@@ -7,22 +7,11 @@ that computes with it has ``from pi3nn.engine.later import torch``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch as torch
 else:
-    import importlib
+    from pi3nn.later import Later
 
-    class _Later:
-        """Stands for a module: what is asked of it once is then found like any attribute."""
-
-        def __init__(self, name: str) -> None:
-            self.__name__ = name
-
-        def __getattr__(self, name: str) -> Any:
-            value = getattr(importlib.import_module(self.__name__), name)
-            setattr(self, name, value)
-            return value
-
-    torch = _Later("torch")
+    torch = Later("torch")

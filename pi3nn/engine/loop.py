@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pi3nn.engine.batches import Batch, FullBatch, MiniBatches, TrainingRows
+from pi3nn.engine.curves import STEPS
 from pi3nn.engine.dropout import Dropout
 from pi3nn.engine.later import torch
 from pi3nn.engine.losses import Info, Loss
-from pi3nn.engine.native import FusedLoss, LossInputs, NextSteps, StepRows
+from pi3nn.engine.native import FusedLoss, LossInputs, NextSteps, StepRows, Watch
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.optim import Descent, per_member
 from pi3nn.engine.recipe import Recipe
@@ -38,6 +40,11 @@ class Outcome:
     """The step (from 0) whose loss or update was not finite, or -1."""
     reasons: list[str]
     """Why the member was frozen, or an empty string."""
+    checkpoints: Tensor
+    """`(C, M, P)`: the parameters, or their running mean, after the numbers of steps that the recipe
+    names; where a member had ended before, what it ended with."""
+    curves: Tensor
+    """`(C, M)`: losses at the first C of `pi3nn.engine.curves.STEPS`; nan where a member had ended."""
 
     @property
     def failures(self) -> dict[int, str]:
@@ -70,11 +77,6 @@ class Loop:
         self.state = {key: value[slots] for key, value in state.items()}
         self.t = 0
         self.value = torch.full_like(self.work.flat[:, 0], torch.nan)
-        self.outcome = Outcome(
-            loss=torch.full_like(net.flat[:, 0], torch.nan),
-            diverged=[-1] * net.members,
-            reasons=[""] * net.members,
-        )
         seeds = [roots[member] for member in slots]
         self.feed: FullBatch | MiniBatches = (
             FullBatch(rows, slots)
@@ -86,6 +88,15 @@ class Loop:
         step_flops = 6 * len(slots) * net.shape.columns * self.feed.used
         self.longest = min(MOST_STEPS, UNSEEN_FLOPS // step_flops)
         self.limits = self._limits(self.feed.steps_per_epoch)
+        self.outcome = Outcome(
+            loss=torch.full_like(net.flat[:, 0], torch.nan),
+            diverged=[-1] * net.members,
+            reasons=[""] * net.members,
+            curves=net.flat.new_full(
+                (bisect_right(STEPS, max(self.limits)), net.members), torch.nan
+            ),
+            checkpoints=net.flat.new_zeros(len(recipe.checkpoints), *net.flat.shape),
+        )
         self.total = sum(dict(zip(slots, self.limits, strict=True)).values())
         self.descent = Descent(recipe, net, slots)
         self.dropout = self._dropout(seeds)
@@ -138,23 +149,26 @@ class Loop:
         if not sound:
             self._freeze(update)
         self._watch()
-        self.work.flat.sub_(update)
+        self.descent.apply(self.work, self.t)
         self.t += 1
+        self._keep_checkpoint()
+        self._keep_loss()
         self._finish()
 
     def _in_a_row(self) -> int:
         """How many steps need nothing from Python in between."""
         if not self.fused:
             return 1
-        start = self.recipe.stop_from
-        unwatched = self.limits if start is None else [*self.limits, start]
-        return min(self.longest, self.descent.in_a_row(self.t), min(unwatched) - self.t)
+        kept = STEPS[bisect_right(STEPS, self.t)]
+        ends = (*self.limits, self.recipe.stop_from or 0, *self.recipe.checkpoints, kept)
+        following = min(end for end in ends if end > self.t)
+        return min(self.longest, self.descent.in_a_row(self.t), following - self.t)
 
     def _make_steps(self, fused: FusedLoss, most: int) -> None:
         """Up to `most` steps in one call of the kernel."""
         batch, steps = self.feed.ahead(most)
         x, y, weights = batch.source
-        following = self._next_steps(steps, y if batch.index is None else batch.index)
+        following = self._next_steps(steps, weights if batch.index is None else batch.index)
         steps = len(following.factors)
         if fused.moves:
             self.state[fused.state[0]] = self.state[fused.state[0]].clone()
@@ -164,13 +178,20 @@ class Loop:
         made, self.value, moved, update = self.descent.make_steps(
             self.work, rows, LossInputs(fused, y, weights, None, self.state), following, self.t
         )
-        self.t += made
+        late = self._late()
+        whole = made == steps or bool(late)
         for part in (self.feed, self.uniform, self.dropout):
             if part is not None:
-                part.skip(min(made + 1, steps))
-        if made == steps:
+                part.skip(made if whole else made + 1)
+        if whole:
+            self.t += made - 1
+            self._end_with_best(late)
+            self.t += 1
+            self._keep_checkpoint()
+            self._keep_loss()
             self._finish()
             return
+        self.t += made
         if fused.moves:
             self.state[fused.state[0]] = moved
         self._conclude(update, False)
@@ -195,6 +216,7 @@ class Loop:
             column,
             None if keys is None else keys[:steps],
             self.dropout.dropped if self.dropout else None,
+            self._watch_of_kernel(),
         )
 
     def _gradient(self) -> Tensor:
@@ -226,7 +248,7 @@ class Loop:
         assert work.kernel is not None
         mask = masks[0].contiguous() if masks else None
         info = Info(self.t, self.value, uniform, self.state)
-        column = self._column(info, y if batch.index is None else batch.index)
+        column = self._column(info, weights if batch.index is None else batch.index)
         rows = StepRows(x, batch.index, mask, column, self.feed.used)
         loss, moved = work.kernel.loss_and_gradient(
             work.flat, rows, LossInputs(fused, y, weights, uniform, self.state), work.grad
@@ -249,23 +271,38 @@ class Loop:
                 reason = "loss" if not finite[i] else "update"
                 if finite[i] and not self.work.grad[i].isfinite().all():
                     reason = "gradient"
-                self._end(i, self.work.flat, self.value)
+                self._end(i, self.descent.result(self.work), self.value)
                 self.outcome.diverged[self.slots[i]] = self.t
                 self.outcome.reasons[self.slots[i]] = f"{reason} not finite"
 
     def _watch(self) -> None:
         """Keep the best weights; end members that have not improved for too long."""
-        if self.recipe.stop_from is None or self.t < self.recipe.stop_from:
+        if not self._watched:
             return
         better = self.value < self.best
         self.best = torch.where(better, self.value, self.best)
         self.waited = torch.where(better, 0, self.waited + 1)
         torch.where(better.unsqueeze(1), self.work.flat, self.best_flat, out=self.best_flat)
-        late = self.waited >= self.recipe.patience
-        if bool(late.any()):
-            for i in late.nonzero().flatten().tolist():
-                if self.alive[i]:
-                    self._end(i, self.best_flat, self.best)
+        self._end_with_best(self._late())
+
+    def _watch_of_kernel(self) -> Watch | None:
+        watch = Watch(self.best, self.waited, self.best_flat, self.recipe.patience)
+        return watch if self._watched else None
+
+    @property
+    def _watched(self) -> bool:
+        """Whether the loss of the next step is watched."""
+        return self.recipe.stop_from is not None and self.t >= self.recipe.stop_from
+
+    def _late(self) -> list[int]:
+        """Members that have not improved for too long."""
+        late: list[int] = (self.waited >= self.recipe.patience).nonzero().flatten().tolist()
+        return late
+
+    def _end_with_best(self, late: Sequence[int]) -> None:
+        for i in late:
+            if self.alive[i]:
+                self._end(i, self.best_flat, self.best)
 
     # Ends ---------------------------------------------------------------------------------------
 
@@ -275,10 +312,8 @@ class Loop:
             for i, limit in enumerate(self.limits):
                 if self.alive[i] and self.t >= limit:
                     watched = bool(self.best[i] < torch.inf)
-                    flat, value = (
-                        (self.best_flat, self.best) if watched else (self.work.flat, self.value)
-                    )
-                    self._end(i, flat, value)
+                    last = self.descent.result(self.work), self.value
+                    self._end(i, *((self.best_flat, self.best) if watched else last))
         if all(self.alive):
             return
         kept = [i for i, alive in enumerate(self.alive) if alive]
@@ -293,6 +328,25 @@ class Loop:
         self.alive[i] = False
         self.net.flat[member] = flat[i]
         self.outcome.loss[member] = value[i]
+        for number, steps in enumerate(self.recipe.checkpoints):
+            if steps > self.t:
+                self.outcome.checkpoints[number, member] = flat[i]
+
+    def _keep_checkpoint(self) -> None:
+        """Keep where members stand, if it is the time."""
+        if self.t in self.recipe.checkpoints:
+            kept = self.outcome.checkpoints[self.recipe.checkpoints.index(self.t)]
+            flat = self.descent.result(self.work)
+            for i, member in enumerate(self.slots):
+                if self.alive[i]:
+                    kept[member] = flat[i]
+
+    def _keep_loss(self) -> None:
+        """Keep the losses of the last step, if it is the time."""
+        number = bisect_left(STEPS, self.t)
+        if STEPS[number] == self.t and number < len(self.outcome.curves):
+            members = [member for member, on in zip(self.slots, self.alive, strict=True) if on]
+            self.outcome.curves[number, members] = self.value[self.alive]
 
     def _select(self, kept: list[int]) -> None:
         self.slots = [self.slots[i] for i in kept]

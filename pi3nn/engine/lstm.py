@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+MOST_UNITS = 10_000
+
+
 @dataclass
 class Settings:
     """Keys of ``encoder`` in a configuration; ``configs/settings/all.yaml`` has them."""
@@ -47,6 +50,8 @@ def check(settings: Settings) -> None:
     for name in ("units", "channels", "epochs", "batch", "learning_rate"):
         if not getattr(settings, name) > 0:
             raise UserError(f"encoder.{name}={getattr(settings, name)}: it must be more than 0")
+    if settings.units > MOST_UNITS:
+        raise UserError(f"encoder.units={settings.units}: it must be {MOST_UNITS} at most")
 
 
 @dataclass(frozen=True)

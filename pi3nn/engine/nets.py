@@ -41,10 +41,12 @@ def pad_rows(values: Tensor, rows: int) -> Tensor:
 
 
 def take_rows(values: Tensor, index: Tensor) -> Tensor:
-    """The rows `index (M, B)` of `values (M, N, ...)`: `(M, B, ...)`."""
-    if values.ndim == 2:
-        return values.gather(1, index)
+    """The rows `index (M, B)` of `values (M, N, ...)`, or `(1, N, ...)` for all: `(M, B, ...)`."""
     members, height = values.shape[:2]
+    if values.ndim == 2:
+        return values.expand(len(index), -1).gather(1, index)
+    if members == 1:
+        return values[0].index_select(0, index.flatten()).view(*index.shape, *values.shape[2:])
     first = torch.arange(0, members * height, height, device=index.device)
     numbers = (index + first.unsqueeze(1)).flatten()
     return values.flatten(0, 1).index_select(0, numbers).view(*index.shape, *values.shape[2:])
@@ -102,7 +104,8 @@ class StackedMLP:
         return "native" if self.kernel else "torch"
 
     def forward(self, x: Tensor, masks: Sequence[Tensor] | None = None) -> Tensor:
-        """Outputs `(M, B, O)` for `x (M, B, D)`; `masks` multiply the hidden activations.
+        """Outputs `(M, B, O)` for `x (M, B, D)`, or `(1, B, D)` for all members; `masks` multiply the
+        hidden activations.
 
         There is one mask `(M, B, hidden)` per hidden layer, scaled already (dropout). The native
         engine's outputs have no history for autograd: gradients are what `gradient` is for.
@@ -110,7 +113,7 @@ class StackedMLP:
         if self.kernel:
             mask = masks[0].contiguous() if masks else None
             return self.kernel.forward(self.flat, StepRows(x.contiguous(), masks=mask))
-        h = x
+        h = x.expand(self.members, -1, -1)
         for name in self.shape.sizes:
             h = torch.baddbmm(self.parameters[f"{name}.bias"], h, self.parameters[f"{name}.weight"])
             if name.startswith("hidden"):
@@ -133,10 +136,10 @@ class StackedMLP:
 
         Each member's gradient is that of its own entry of the loss. With `index (M, B)` the rows of
         a step are gathered from `x (M, N, D)`; with a column, they are joined to it as by
-        `with_column`.
+        `with_column`. All members may share `x (1, N, D)`.
         """
         if self.kernel is None:
-            rows = x if index is None else take_rows(x, index)
+            rows = x.expand(self.members, -1, -1) if index is None else take_rows(x, index)
             rows = rows if column is None else with_column(rows, column)
             values = loss(self.forward(rows, masks))
             leaves = list(self.parameters.values())
@@ -151,28 +154,40 @@ class StackedMLP:
         self.kernel.backward(self.flat, rows_of_step, slope, self.grad)
         return values.detach()
 
-    def predict(self, x: Tensor, head: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+    def predict(
+        self,
+        x: Tensor,
+        head: Callable[[Tensor], Tensor] | None = None,
+        index: Tensor | None = None,
+    ) -> Tensor:
         """Outputs for any number of rows, bitwise independent of the stack.
 
         Parameters
         ----------
-        x : Tensor (M, N, D)
+        x : Tensor (M, N, D), or (N, D)
+            With two axes, rows that all members share; they are not copied.
         head : callable, optional
             Turns outputs `(M, B, O)` into what is wanted, `(M, B, K)`. Functions such as a sigmoid
             belong here and not behind `predict`, where they would see unpadded rows.
+        index : Tensor (M, B), optional
+            Which of the shared rows each member is asked for; -1 is none, whose outputs are NaN.
 
         Returns
         -------
-        Tensor (M, N, O), or (M, N, K) with a head
+        Tensor (M, N, O), or (M, N, K) with a head; B for N with an index
         """
         if self.members == 1 and (self.kernel is None or head):
-            return self.select([0, 0]).predict(x.expand(2, -1, -1), head)[:1]
-        parts = []
+            own = x if x.ndim == 2 else x.expand(2, -1, -1)
+            twice = None if index is None else index.expand(2, -1)
+            return self.select([0, 0]).predict(own, head, twice)[:1]
+        given, parts = x if x.ndim == 3 else x.unsqueeze(0), []
         with torch.no_grad(), one_thread():
-            for chunk in torch.split(x, PREDICT_ROWS, dim=1):
-                outputs = self.forward(pad_rows(chunk, padded(chunk.shape[1])))
+            for chunk in torch.split(given if index is None else index, PREDICT_ROWS, dim=1):
+                rows = chunk if index is None else take_rows(given, chunk.clamp(min=0))
+                outputs = self.forward(pad_rows(rows, padded(chunk.shape[1])))
                 parts.append((head(outputs) if head else outputs)[:, : chunk.shape[1]])
-        return torch.cat(parts, dim=1)
+        result = torch.cat(parts, dim=1)
+        return result if index is None else result.masked_fill_((index < 0).unsqueeze(2), torch.nan)
 
     def select(self, members: Sequence[int]) -> StackedMLP:
         """A new stack with copies of these members."""

@@ -1,14 +1,15 @@
-"""What a recipe does to the buffer `(M, P)`: optimiser, schedule and penalties."""
+"""What a recipe does to the buffer `(M, P)`: optimiser, schedule, penalties, a running mean."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pi3nn.engine.later import torch
 from pi3nn.engine.native import LossInputs, NextSteps, Step, StepRows
 from pi3nn.engine.nets import Number, StackedMLP
-from pi3nn.engine.recipe import Recipe
+from pi3nn.engine.recipe import Recipe, mean_share
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,15 +29,25 @@ def per_member(value: Number, net: StackedMLP, slots: Sequence[int]) -> Tensor:
 
 
 class Schedule:
-    """The learning rates `lr * decay ** (t / decay_steps)` of all members at steps t.
+    """The learning rates of all members at steps t: `lr * decay ** (t / decay_steps)`, or those of a
+    warm-up.
 
     Parameters
     ----------
     learning_rate, decay, decay_steps : Tensor (M, 1)
+    warmup : pair of float, optional
+        Steps over which rates rise, and all steps, over the rest of which they fall to 0.
     """
 
-    def __init__(self, learning_rate: Tensor, decay: Tensor, decay_steps: Tensor) -> None:
+    def __init__(
+        self,
+        learning_rate: Tensor,
+        decay: Tensor,
+        decay_steps: Tensor,
+        warmup: tuple[float, float] | None = None,
+    ) -> None:
         self._columns = [learning_rate, decay, decay_steps]
+        self._warmup = warmup
         self._table: Tensor | None = None
 
     def at(self, step: int) -> Tensor:
@@ -47,13 +58,22 @@ class Schedule:
             t = torch.arange(
                 start, start + TABLE_STEPS, dtype=torch.float64, device=learning_rate.device
             )
-            self._table = learning_rate * decay ** (t / decay_steps)
+            if self._warmup is None:
+                self._table = learning_rate * decay ** (t / decay_steps)
+            else:
+                self._table = learning_rate * _warmed_up(t + 1, *self._warmup)
         return self._table[:, step % TABLE_STEPS].unsqueeze(1)
 
     def select(self, members: Sequence[int]) -> None:
         self._columns = [column[list(members)] for column in self._columns]
         if self._table is not None:
             self._table = self._table[list(members)]
+
+
+def _warmed_up(step: Tensor, rising: float, steps: float) -> Tensor:
+    """Shares of the learning rate at steps counted from 1."""
+    fallen = ((step - rising) / (steps - rising)).clamp(0, 1)
+    return torch.minimum(step / rising, (1 + torch.cos(math.pi * fallen)) / 2)
 
 
 class SGD:
@@ -85,10 +105,9 @@ class SGD:
 class Adam(SGD):
     """Adam with bias correction, `eps` added to the corrected root as in `torch.optim.Adam`."""
 
-    betas = (0.9, 0.999)
-
-    def __init__(self, schedule: Schedule, like: Tensor, eps: float) -> None:
+    def __init__(self, schedule: Schedule, like: Tensor, eps: float, beta2: float) -> None:
         super().__init__(schedule, like)
+        self.betas = (0.9, beta2)
         self._eps = eps
         self.moments = torch.zeros_like(like), torch.zeros_like(like)
 
@@ -112,11 +131,15 @@ class Adam(SGD):
 def make_optimiser(recipe: Recipe, net: StackedMLP, slots: Sequence[int]) -> SGD:
     """The optimiser of a recipe for the members `slots` of a stack."""
     numbers = (recipe.learning_rate, recipe.decay, recipe.decay_steps)
-    schedule = Schedule(*(per_member(number, net, slots) for number in numbers))
+    warmup = None
+    if recipe.warmup is not None and recipe.steps is not None:
+        warmup = (recipe.warmup * recipe.steps, float(recipe.steps))
+    rate, decay, decay_steps = (per_member(number, net, slots) for number in numbers)
+    schedule = Schedule(rate, decay, decay_steps, warmup)
     like = net.flat[list(slots)]
     if recipe.optimiser == "sgd":
         return SGD(schedule, like)
-    return Adam(schedule, like, recipe.eps)
+    return Adam(schedule, like, recipe.eps, recipe.beta2)
 
 
 class Penalties:
@@ -156,12 +179,32 @@ class Penalties:
         self.columns = [column[list(members)] for column in self.columns]
 
 
+class DecoupledDecay:
+    """What all kernels lose at each step besides the update: their own share of the learning rate."""
+
+    def __init__(self, recipe: Recipe, net: StackedMLP, slots: Sequence[int]) -> None:
+        self.shares = per_member(recipe.decoupled_decay, net, slots)
+        self.any = bool((self.shares != 0).any())
+        self.kernels = [net.slices[f"{layer}.weight"] for layer in net.shape.sizes]
+
+    def join(self, update: Tensor, flat: Tensor, rates: Tensor) -> None:
+        """Add to the update `(M, P)`, given learning rates `(M, 1)`."""
+        share = (rates * self.shares).to(flat.dtype)
+        for columns in self.kernels:
+            update[:, columns].addcmul_(flat[:, columns], share)
+
+    def select(self, members: Sequence[int]) -> None:
+        self.shares = self.shares[list(members)]
+
+
 class Descent:
-    """The whole step of a training: penalties, then the optimiser, by the engine of the network."""
+    """The whole step of a training: penalties, the optimiser, what kernels lose, the running mean."""
 
     def __init__(self, recipe: Recipe, net: StackedMLP, slots: Sequence[int]) -> None:
         self._penalties = Penalties(recipe, net, slots)
         self._optimiser = make_optimiser(recipe, net, slots)
+        self._decay = DecoupledDecay(recipe, net, slots)
+        self._mean = net.flat[list(slots)] if recipe.averaged else None
         # Far below the largest number, so that no parameter can overflow by adding updates.
         self._limit = torch.finfo(net.flat.dtype).max * 1e-9
         self._step: Step | None = None
@@ -181,10 +224,26 @@ class Descent:
         if net.kernel is None:
             loss = self._penalties.apply(net.flat, net.grad, loss)
             update = self._optimiser.update(net.grad, step)
+            if self._decay.any:
+                self._decay.join(update, net.flat, self._optimiser.schedule.at(step))
             return loss, update, bool(self.sound(loss, update).all())
         loss = loss.clone(memory_format=torch.contiguous_format)
         bad = net.kernel.optimise(self._at(net, step), loss)
         return loss, self._optimiser.buffer, bad == 0
+
+    def apply(self, net: StackedMLP, step: int) -> None:
+        """Make the update that `update` has returned for this step."""
+        if self._mean is None:
+            net.flat.sub_(self._optimiser.buffer)
+        elif net.kernel is None:
+            net.flat.sub_(self._optimiser.buffer)
+            self._mean.lerp_(net.flat, 1 - mean_share(step))
+        else:
+            net.kernel.apply(self._at(net, step))
+
+    def result(self, net: StackedMLP) -> Tensor:
+        """What members would end with now, `(M, P)`: their parameters, or the running mean."""
+        return net.flat if self._mean is None else self._mean
 
     def make_steps(
         self, net: StackedMLP, rows: StepRows, loss: LossInputs, following: NextSteps, step: int
@@ -195,8 +254,8 @@ class Descent:
         return *made, self._optimiser.buffer
 
     def factors(self, step: int, steps: int) -> Tensor:
-        """Those of the optimiser for the steps from `step` on: `(steps, 2)`, in float64."""
-        each = [self._optimiser.factors(t) for t in range(step, step + steps)]
+        """Those of the steps from `step` on, see `Step.at`: `(steps, 3)`, in float64."""
+        each = [(*self._optimiser.factors(t), mean_share(t)) for t in range(step, step + steps)]
         return torch.tensor(each, dtype=torch.float64)
 
     @staticmethod
@@ -211,16 +270,24 @@ class Descent:
     def select(self, members: Sequence[int]) -> None:
         self._penalties.select(members)
         self._optimiser.select(members)
+        self._decay.select(members)
+        if self._mean is not None:
+            self._mean = self._mean[list(members)]
         self._step = None
 
     def _at(self, net: StackedMLP, step: int) -> Step:
         if self._step is None:
             self._step = self._native_step(net)
         rates = self._optimiser.schedule.at(step).squeeze(1)
-        return self._step.at(rates, *self._optimiser.factors(step))
+        return self._step.at(rates, *self._optimiser.factors(step), mean_share(step))
 
     def _native_step(self, net: StackedMLP) -> Step:
         l1, l2, decay = (column.squeeze(1).contiguous() for column in self._penalties.columns)
+        lost = kernels = None
+        if self._decay.any:
+            lost, kernels = self._decay.shares.flatten().contiguous(), torch.zeros_like(net.flat[0])
+            for columns in self._decay.kernels:
+                kernels[columns] = 1
         return Step(
             net.flat,
             net.grad,
@@ -230,4 +297,7 @@ class Descent:
             (l1, l2, decay),
             self._penalties.kernels,
             self._limit,
+            lost,
+            kernels,
+            self._mean,
         )

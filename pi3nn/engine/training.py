@@ -8,9 +8,11 @@ taken out of the computation at once.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
 
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.later import torch
@@ -36,6 +38,9 @@ and 3: wide enough to share the cost of Python, narrow enough for the tensors of
 LONG_STEP = 3 * 10**8
 """Operations (some 5 ms) of a step beside which the cost of Python is nothing. A stack that takes
 longer only makes its members wait for each other, and more is lost when it is killed."""
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 
 OnProgress = Callable[[float, float], None]
 """Called with the share of steps done and the mean loss."""
@@ -90,8 +95,41 @@ def train(
     return run.outcome
 
 
+def in_threads(
+    training: Callable[[Part, OnProgress | None], Result],
+    parts: Sequence[Part],
+    on_progress: OnProgress | None,
+) -> list[Result]:
+    """What `training` makes of every part, each on a thread of its own, the first on this one.
+
+    The kernel and PyTorch let other threads work while they compute. All parts are about as large, so
+    the progress of the first is that of all; when it is ended by an error, as Ctrl-C is one, so are
+    the others.
+    """
+    if len(parts) == 1:
+        return [training(parts[0], on_progress)]
+    ended = threading.Event()
+
+    def watch(share: float, loss: float) -> None:
+        if ended.is_set():
+            raise _EndedError
+
+    with ThreadPoolExecutor(len(parts) - 1) as pool:
+        others = [pool.submit(training, part, watch) for part in parts[1:]]
+        try:
+            first = training(parts[0], on_progress)
+            return [first, *(other.result() for other in others)]
+        except BaseException:
+            ended.set()
+            raise
+
+
+class _EndedError(Exception):
+    """Another thread has failed."""
+
+
 def _check(net: StackedMLP, rows: TrainingRows, generators: Sequence[torch.Generator]) -> None:
-    counts = {"generators": len(generators), "row sets": rows.x.shape[0]}
+    counts = {"generators": len(generators), "row sets": rows.members}
     for what, count in counts.items():
         if count != net.members:
             raise ValueError(f"{count} {what} for {net.members} members")

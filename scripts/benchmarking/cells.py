@@ -17,7 +17,6 @@ ROWS, HIDDEN = (64, 100, 455, 7372, 41157), (50, 100, 200)
 BATCHED = 100  # up to so many rows, a step draws them from POOL rows; beyond, it takes all
 POOL = 455
 OUTPUTS = {"mse": 1, "qd": 2, "piven": 3, "sqr": 1, "der": 4}
-IN_JAX = ("mse", "qd")
 
 Runner = Callable[[int], float]
 """Runs so many steps; the seconds per member and step that they took."""
@@ -49,6 +48,11 @@ class Cell:
     def batched(self) -> bool:
         """Whether a step draws its rows from more."""
         return self.rows <= BATCHED
+
+    @property
+    def draws(self) -> bool:
+        """Whether a step draws anything: its rows, or a quantile for each."""
+        return self.batched or self.loss == "sqr"
 
     @property
     def flops(self) -> float:

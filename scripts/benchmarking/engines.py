@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from benchmarking.cells import GAMMA, RATE, Cell, Runner, clock
 from pi3nn.engine.batches import TrainingRows
@@ -11,7 +12,7 @@ from pi3nn.engine.loop import Loop
 from pi3nn.engine.losses import Loss, MeanSquare
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.recipe import Recipe
-from pi3nn.engine.streams import generator
+from pi3nn.engine.streams import Stream, generator
 from pi3nn.engine.training import stack_width
 from pi3nn.methods import der, piven, qd, sqr
 
@@ -24,10 +25,23 @@ KNOWN: dict[str, Loss] = {
 }
 STATE = {"lambda_in": 15.0, "soften": 160.0}
 EVIDENTIAL = {"coefficient": 0.01, "coefficient_rate": 0.0, "epsilon": 0.01}
+EVIDENTIAL |= {"smallest_nu": 0.0}
 
 
-def stacked(cell: Cell, engine: str) -> Runner:
-    """The training loop of the package, as wide as a run would make it."""
+class Given(Stream):
+    """The first block of what a stream draws, again and again."""
+
+    def ahead(self, most: int) -> Tensor:
+        if self._block is not None:
+            self._step %= len(self._block)
+        return super().ahead(most)
+
+
+def stacked(cell: Cell, engine: str, given: bool = False) -> Runner:
+    """The training loop of the package, as wide as a run would make it.
+
+    What a step draws is drawn, or `given`: drawn before.
+    """
     members = stack_width(cell.shape, cell.rows, engine)
     net = StackedMLP(cell.shape, members, engine=engine)
     initialise(net, Init(), [generator(m, "init") for m in range(members)])
@@ -44,6 +58,11 @@ def stacked(cell: Cell, engine: str) -> Runner:
         int(drawn),
         {name: torch.full((members,), value) for name, value in state.items()},
     )
+
+    if given:
+        for stream in (getattr(under_way.feed, "_stream", None), under_way.uniform):
+            if stream is not None:
+                stream.__class__ = Given
 
     def run(steps: int) -> float:
         start, first = clock(), under_way.t

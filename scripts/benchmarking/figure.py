@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarking.cells import IN_JAX, OUTPUTS
+from benchmarking.cells import OUTPUTS
+
+ALSO = ("mse", "qd")
+"""Losses whose other contestants are shown, too."""
 
 
 def draw(table: pd.DataFrame, path: Path) -> None:
@@ -37,10 +40,10 @@ def panel(axis: Any, of_units: pd.DataFrame) -> None:
     for i, loss in enumerate(OUTPUTS):
         of_loss = of_units[of_units["loss"] == loss].sort_values("rows")
         axis.plot(of_loss["rows"], of_loss["speedup"], "o-", color=f"C{i}", label=f"native, {loss}")
-        if loss in IN_JAX:
+        if loss in ALSO:
             times = of_loss["plain_us"] / of_loss["torch_us"]
             axis.plot(of_loss["rows"], times, "s:", color=f"C{i}", label=f"torch, {loss}")
-        if loss in IN_JAX and "jax_us" in of_loss:
+        if loss in ALSO and "jax_us" in of_loss:
             best = of_loss["plain_us"] / of_loss[["jax_us", "jax_vmap_us"]].min(axis=1)
             axis.plot(of_loss["rows"], best, "x--", color=f"C{i}", label=f"JAX, {loss}")
     axis.axhline(1, color="grey", linewidth=0.8)

@@ -11,7 +11,7 @@ import pandas as pd
 from markdown_tables import markdown_table, put
 
 from benchmarking.figure import draw
-from benchmarking.targets import targets
+from benchmarking.targets import job_targets, targets
 from pi3nn.engine.native.build import instruction_set
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,12 +20,17 @@ FIGURE = ROOT / "docs" / "images" / "performance.png"
 TEXT = ROOT / "docs" / "performance.md"
 
 
-def write_steps(table: pd.DataFrame, isa: str | None = None) -> None:
+def write_steps(table: pd.DataFrame, isa: str | None = None) -> pd.DataFrame:
     """All that is made of the first part: CSV, figure, tables in the docs.
 
-    Those of a lesser instruction set have its name, and no figure.
+    Those of a lesser instruction set have its name, and no figure. Cells timed before, with other
+    numbers of rows, stay; the table with them is returned.
     """
     path = TABLE.with_name(f"performance_{isa}.csv") if isa else TABLE
+    if path.is_file():
+        before = pd.read_csv(path)
+        before = before[~before["rows"].isin(table["rows"])]
+        table = pd.concat([before, table], ignore_index=True).sort_values("rows", kind="stable")
     table.to_csv(path, index=False, float_format="%.4g")
     mark = f" {isa}" if isa else ""
     put(TEXT, f"machine{mark}", machine(table))
@@ -35,6 +40,7 @@ def write_steps(table: pd.DataFrame, isa: str | None = None) -> None:
     if not isa:
         draw(table, FIGURE)
         print(FIGURE.relative_to(ROOT))
+    return table
 
 
 def machine(table: pd.DataFrame) -> str:
@@ -61,7 +67,7 @@ def write_job(result: dict[str, Any]) -> None:
     table = table.drop_duplicates(["dataset", "method"], keep="last")
     table = table.sort_values("dataset", kind="stable")
     table.to_csv(JOBS, index=False, float_format="%.4g")
-    put(TEXT, "jobs", jobs_markdown(table))
+    put(TEXT, "jobs", f"{jobs_markdown(table)}\n\n```text\n{job_targets(table)}\n```")
 
 
 def line(result: dict[str, Any]) -> str:
@@ -81,7 +87,8 @@ def line(result: dict[str, Any]) -> str:
 def markdown(table: pd.DataFrame) -> str:
     """Microseconds per member and step, and what follows from them."""
     names = {"plain_us": "(a) plain", "torch_us": "(b) torch", "native_us": "(c) native"}
-    names |= {"jax_us": "(d) JAX", "jax_vmap_us": "JAX vmap"}
+    names |= {"native_given_us": "given", "jax_us": "(d) JAX", "jax_given_us": "given"}
+    names |= {"jax_vmap_us": "JAX vmap", "jax_vmap_given_us": "given"}
     names = {key: name for key, name in names.items() if key in table}
     lines = []
     for _, row in table.iterrows():

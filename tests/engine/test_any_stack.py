@@ -81,6 +81,8 @@ def test_a_member_in_a_stack_is_bitwise_the_member_alone(
         assert torch.equal(flat, whole[members])
         assert torch.equal(outcome.loss.nan_to_num(7.0), ends.loss[members].nan_to_num(7.0))
         assert outcome.diverged == [ends.diverged[m] for m in members]
+        kept = ends.curves[:, members].nan_to_num(7.0)
+        assert torch.equal(outcome.curves.nan_to_num(7.0), kept)
 
 
 def test_every_width_from_one_to_seven_gives_the_same_member() -> None:

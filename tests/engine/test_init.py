@@ -44,6 +44,19 @@ def test_glorot_and_normal_have_their_moments_and_biases() -> None:
     assert torch.equal(state["out.bias"], torch.arange(50.0).double().expand(2, 50))
 
 
+def test_uniform_kernels_stay_within_their_bound_and_biases_within_that_of_torch() -> None:
+    net = StackedMLP(Shape(50, 200), 2, torch.float64)
+    bounds = torch.tensor([0.2, 0.5], dtype=torch.float64)
+    init = Init(layers={"hidden0": LayerInit("uniform", bound=bounds)})
+    initialise(net, init, generators(range(2), "init"))
+    state = net.state()
+    reached = state["hidden0.weight"].abs().amax(dim=(1, 2))
+    assert ((0.999 * bounds < reached) & (reached <= bounds)).all()
+    for key, fan_in in (("hidden0.bias", 50), ("out.weight", 200)):
+        largest = state[key].abs().max().item()
+        assert 0.9 * fan_in**-0.5 < largest <= fan_in**-0.5
+
+
 def test_output_biases_may_differ_between_members() -> None:
     net = StackedMLP(Shape(2, 3, outputs=2), 2)
     bias = torch.tensor([[3.0, -3.0], [1.0, 2.0]])
@@ -68,3 +81,6 @@ def test_unknown_layers_and_schemes_and_missing_generators_are_refused() -> None
         initialise(net, Init(), pair[:1])
     with pytest.raises(ValueError, match="scheme"):
         LayerInit("he")  # type: ignore[arg-type]
+    for wrong in (LayerInit, lambda **more: LayerInit("uniform")):
+        with pytest.raises(ValueError, match="bound"):
+            wrong(bound=0.1)

@@ -1,5 +1,6 @@
 """What is asked of a training, and how wide stacks are."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from pi3nn.engine.recipe import Recipe
 from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generators
-from pi3nn.engine.training import stack_width, train
+from pi3nn.engine.training import OnProgress, in_threads, stack_width, train
 from tests.support.networks import mse, rows_for, started
 
 
@@ -50,3 +51,32 @@ def test_members_with_long_steps_do_not_wait_for_many_others() -> None:
 def test_widths_are_for_an_engine_that_is_known() -> None:
     with pytest.raises(ValueError, match="auto"):
         stack_width(Shape(13, 200), 455, "auto")
+
+
+def test_an_error_on_this_thread_ends_the_others() -> None:
+    """As when a run is stopped: nobody trains on behind its back."""
+    ended = []
+
+    def training(part: int, on_progress: OnProgress | None) -> int:
+        assert on_progress is not None
+        try:
+            for _ in range(1000):
+                on_progress(0.1, 0.0)
+                time.sleep(0.01)
+        except BaseException:
+            ended.append(part)
+            raise
+        return part
+
+    def stop(share: float, loss: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        in_threads(training, [0, 1, 2], stop)
+    assert sorted(ended) == [0, 1, 2]
+
+
+def test_parts_keep_their_order_and_their_errors() -> None:
+    assert in_threads(lambda part, _: 2 * part, [3, 1, 2], None) == [6, 2, 4]
+    with pytest.raises(ZeroDivisionError):
+        in_threads(lambda part, _: 1 / part, [1, 0], None)

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 
 from pi3nn.engine.native import build
 from tests.support.scripts import SCRIPTS, script_module
 
 script_module("benchmark")
 from benchmarking import report  # noqa: E402
+from benchmarking.engines import Given  # noqa: E402
 from benchmarking.peak import in_registers  # noqa: E402
-from benchmarking.targets import share_of_peak  # noqa: E402
+from benchmarking.targets import ahead_of_jax, share_of_peak, whole_jobs  # noqa: E402
 
 
 def cells(*rows: tuple[str, int, int, float]) -> pd.DataFrame:
@@ -47,6 +49,44 @@ def test_the_lowest_cell_decides_and_is_named() -> None:
     [(_, found, good)] = share_of_peak(cells(("mse", 455, 100, 0.7), ("sqr", 7372, 200, 0.31)))
     assert found == "31% (sqr 7372 x 200)"
     assert not good
+
+
+def test_the_better_form_of_jax_counts_with_batches_drawn_and_given() -> None:
+    table = pd.DataFrame(
+        {
+            "loss": ["mse", "qd"],
+            "rows": [64, 455],
+            "hidden": 50,
+            "native_us": [2.0, 10.0],
+            "jax_us": [9.0, 30.0],
+            "jax_vmap_us": [6.0, 40.0],
+            "native_given_us": [1.9, None],
+            "jax_given_us": [5.0, None],
+            "jax_vmap_given_us": [2.85, None],
+        }
+    )
+    (_, drawn, first), (_, given, second) = ahead_of_jax(table)
+    assert (drawn, bool(first)) == ("3.0x (mse 64 x 50)", True)
+    assert (given, bool(second)) == ("1.5x (mse 64 x 50)", False)
+
+
+def test_whole_jobs_of_pi3nn_have_targets() -> None:
+    table = pd.DataFrame(
+        {
+            "dataset": ["boston", "boston", "protein"],
+            "method": ["qd", "pi3nn", "pi3nn"],
+            "speedup": [99.0, 39.0, 21.0],
+        }
+    )
+    assert [(found, bool(good)) for _, found, good in whole_jobs(table)] == [
+        ("39x", False),
+        ("21x", True),
+    ]
+
+
+def test_what_is_given_is_the_first_block_again_and_again() -> None:
+    stream = Given([iter([torch.tensor([[1], [2], [3]])])], torch.device("cpu"))
+    assert [int(stream.next()) for _ in range(7)] == [1, 2, 3, 1, 2, 3, 1]
 
 
 def test_the_loop_in_registers_is_built_beside_the_kernel_and_does_something(

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pi3nn.engine.later import torch
 from pi3nn.engine.native.build import Unavailable, library
-from pi3nn.engine.native.inputs import FusedLoss, LossInputs, NextSteps, StepRows
+from pi3nn.engine.native.inputs import FusedLoss, LossInputs, NextSteps, StepRows, Watch
 from pi3nn.engine.native.kernel import REAL, Kernel
 from pi3nn.engine.native.step import Step
 from pi3nn.engine.shape import Shape
@@ -26,6 +26,7 @@ __all__ = [
     "NextSteps",
     "Step",
     "StepRows",
+    "Watch",
     "engine_for",
     "kernel_for",
 ]
@@ -63,7 +64,10 @@ def engine_for(
             raise UserError(
                 f"engine=native: {reason}; put that right, or use engine=auto or engine=torch"
             ) from None
-        _warn_once(f"engine=torch is used instead of the faster native one: {reason}")
+        _warn_once(
+            f"engine=torch is used instead of the native one: {reason}; it takes up to 24 times as long, "
+            "and what a seed gives is not what it gives with the native one"
+        )
         return "torch"
 
 

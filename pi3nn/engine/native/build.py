@@ -1,9 +1,12 @@
 """Build the kernel for this machine on first use, and load it.
 
 One C++ source, without headers of torch or Python, so any compiler will do and takes seconds. The
-library is kept in the user's cache under a name made from everything it depends on.
+library is kept in the user's cache, in a folder whose name is made from everything it depends on, the
+processor among it: homes are shared by machines that differ. Beside it stands its SHA-256, by which it
+is checked before it is loaded; one that is not what was built here is built again.
 """
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -13,11 +16,10 @@ import shlex
 import shutil
 import stat
 import subprocess
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pi3nn import paths
+from pi3nn import atomic, paths, processes
 
 SOURCE = Path(__file__).with_name("kernel.cpp")
 
@@ -30,6 +32,12 @@ LESSER = {"avx2": ["-march=native", "-mno-avx512f"], "sse": ["-march=native", "-
 """Instruction sets that can be asked for by the environment variable `PI3NN_ISA`, on processors that
 have more: to measure, and to compare numbers, which are the same with all that fuse multiply and add."""
 NAMES = {64: "AVX-512", 32: "AVX2", 16: "vectors of 16 bytes"}
+
+INSTEAD: dict[str, Callable[[], ctypes.CDLL]] = {}
+"""By the type of its numbers, who gives the kernel where it can't be built (`handed`)."""
+
+_LIBRARY, _RECORD = "library.so", "sha256"  # in the folder of a build
+_TRIES = 5  # to put it in its place, while others do the same
 
 
 class Unavailable(Exception):  # noqa: N818 (it is a state of the machine, not a mistake)
@@ -65,7 +73,15 @@ def _attempt(real: str) -> ctypes.CDLL | Unavailable:
 
 
 def _load(real: str) -> ctypes.CDLL:
-    loaded = built(SOURCE, f"kernel-{real}", [f"-DREAL={real}"])
+    try:
+        loaded = built(SOURCE, f"kernel-{real}", [f"-DREAL={real}"])
+    except Unavailable as reason:
+        if real not in INSTEAD:
+            raise
+        try:
+            loaded = INSTEAD[real]()
+        except Unavailable as other:
+            raise Unavailable(f"{reason}, and {other}") from None
     _declare(loaded)
     return loaded
 
@@ -79,15 +95,15 @@ def built(source: Path, name: str, definitions: Sequence[str] = ()) -> ctypes.CD
         As `library` does.
     """
     compiler = _compiler()
-    folder = _private_folder(paths.cache() / "native")
-    path = folder / f"{name}-{_fingerprint(compiler, source)}.so"
-    if not path.exists():
-        _build([*compiler, *FLAGS, *definitions], source, path)
-    _check_owner(path)
+    cache = _private_folder(paths.cache() / "native")
+    fingerprint = _fingerprint(compiler, definitions, source)
+    folder = cache / f"{name}-{fingerprint[:20]}"
+    if not _is_whole(folder, fingerprint):
+        _build([*compiler, *FLAGS, *definitions], source, folder, fingerprint)
     try:
-        return ctypes.CDLL(str(path))
+        return ctypes.CDLL(str(folder / _LIBRARY))
     except OSError as error:
-        raise Unavailable(f"{path} cannot be loaded ({error})") from None
+        raise Unavailable(f"{folder / _LIBRARY} cannot be loaded ({error})") from None
 
 
 def _compiler() -> list[str]:
@@ -103,7 +119,7 @@ def _compiler() -> list[str]:
 
 def _run(command: list[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        done = processes.run(command, timeout=300)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"{command[0]} cannot be run ({error})") from None
     if done.returncode:
@@ -112,11 +128,11 @@ def _run(command: list[str]) -> str:
     return done.stdout
 
 
-def _fingerprint(compiler: list[str], source: Path) -> str:
-    """A name for the source, the compiler and the processor that it is built for."""
+def _fingerprint(compiler: list[str], definitions: Sequence[str], source: Path) -> str:
+    """A digest of the source, the compiler, its flags and the processor that is built for."""
     parts = [path.read_text() for path in (source, *sorted(source.parent.glob("*.h")))]
-    parts += [repr([*compiler, *FLAGS, *_machine()]), _run([*compiler, "--version"])]
-    return hashlib.sha256("\0".join([*parts, _processor()]).encode()).hexdigest()[:20]
+    parts += [repr([*compiler, *FLAGS, *definitions, *_machine()]), _run([*compiler, "--version"])]
+    return hashlib.sha256("\0".join([*parts, _processor()]).encode()).hexdigest()
 
 
 def _machine() -> list[list[str]]:
@@ -143,14 +159,15 @@ def _private_folder(folder: Path) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
-        _check_owner(folder)
+        check_owner(folder)
         folder.chmod(0o700)
     except OSError as error:
         raise Unavailable(f"{folder} cannot be used ({error})") from None
     return folder
 
 
-def _check_owner(path: Path) -> None:
+def check_owner(path: Path) -> None:
+    """Refuse what others than this user may have written."""
     status = path.lstat()
     if stat.S_ISLNK(status.st_mode):
         raise Unavailable(f"{path} is a link")
@@ -160,10 +177,31 @@ def _check_owner(path: Path) -> None:
         raise Unavailable(f"{path} can be written by other users")
 
 
-def _build(command: list[str], source: Path, path: Path) -> None:
-    """Compile under a temporary name and rename: a file of the final name is always whole."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix="build-") as folder:
-        made = Path(folder) / path.name
+def _is_whole(folder: Path, fingerprint: str) -> bool:
+    """Whether `folder` holds the library that was built for `fingerprint`, by this user, unchanged."""
+    try:
+        for path in (folder, folder / _LIBRARY, folder / _RECORD):
+            check_owner(path)
+        content = (folder / _LIBRARY).read_bytes()
+        return (folder / _RECORD).read_text() == _recorded(content, fingerprint)
+    except (OSError, ValueError, Unavailable):
+        return False
+
+
+def _recorded(library: bytes, fingerprint: str) -> str:
+    return f"{hashlib.sha256(library).hexdigest()} built for {fingerprint}\n"
+
+
+def _build(command: list[str], source: Path, folder: Path, fingerprint: str) -> None:
+    """Compile in a temporary folder and rename: one of the final name is always whole.
+
+    What else is in its place, damaged or of somebody else, is taken away.
+    """
+    atomic.clear(folder.parent)
+    temporary = folder.with_name(atomic.temporary_name(folder.name))
+    try:
+        temporary.mkdir(mode=0o700)
+        made = temporary / _LIBRARY
         for machine in (flags := _machine()):
             try:
                 _run([*command, *machine, str(source), "-o", str(made)])
@@ -172,7 +210,29 @@ def _build(command: list[str], source: Path, path: Path) -> None:
                 if machine is flags[-1]:
                     raise
         made.chmod(0o700)
-        made.replace(path)
+        (temporary / _RECORD).write_text(_recorded(made.read_bytes(), fingerprint))
+        (temporary / _RECORD).chmod(0o600)
+        _put_in_place(temporary, folder, fingerprint)
+    except OSError as error:
+        raise Unavailable(f"{folder} cannot be written ({error})") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _put_in_place(temporary: Path, folder: Path, fingerprint: str) -> None:
+    """Give it its name, unless another process has built the same meanwhile."""
+    for _ in range(_TRIES):
+        if _is_whole(folder, fingerprint):
+            return
+        if os.path.lexists(folder):
+            aside = folder.with_name(atomic.temporary_name(folder.name))
+            with contextlib.suppress(FileNotFoundError):  # another took it away first
+                folder.rename(aside)
+                atomic.remove(aside)
+        with contextlib.suppress(OSError):  # another has put one there in this moment
+            temporary.rename(folder)
+            return
+    raise Unavailable(f"{folder} cannot be replaced")
 
 
 def _declare(loaded: ctypes.CDLL) -> None:
@@ -182,6 +242,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
         "backward": [pointer] * 3,
         "loss_and_gradient": [pointer] * 3,
         "optimise": [pointer] * 2,
+        "apply": [pointer],
         "make_steps": [pointer] * 4,
         "masks": [pointer] * 2 + [ctypes.c_int64] * 2 + [pointer],
         "vector_bytes": [],

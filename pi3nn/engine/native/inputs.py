@@ -17,7 +17,8 @@ class FusedLoss:
     kind: str
     constants: tuple[float, ...] = ()
     """`mean_square`: the floor, -1 for none, -2 for softplus. `pinball`: the quantile of every output of every
-    pass; none if they are drawn. `qd`, `piven`: gamma, and whether the penalty goes by sqrt(n)."""
+    pass; none if they are drawn. `qd`, `piven`: gamma, and whether the penalty goes by sqrt(n).
+    `quantiles`: the level of every output."""
     state: tuple[str, ...] = ()
     """Names of the numbers `(M,)` that differ between members, in the order of losses.h."""
     moves: bool = False
@@ -29,7 +30,7 @@ class StepRows:
     """The rows of a step, all contiguous unless stated, on the CPU and of the kernel's type."""
 
     x: Tensor
-    """`(M, N, D)`"""
+    """`(M, N, D)`, or `(1, N, D)` for all members"""
     index: Tensor | None = None
     """`(M, B)` int64: which of the N rows; None is the first B."""
     masks: Tensor | None = None
@@ -46,7 +47,7 @@ class LossInputs:
 
     fused: FusedLoss
     y: Tensor
-    """`(M, N)`"""
+    """`(M, N)`, or `(1, N)` for all members"""
     weights: Tensor
     """`(M, N)`"""
     uniform: Tensor | None = None
@@ -56,11 +57,25 @@ class LossInputs:
 
 
 @dataclass(frozen=True)
+class Watch:
+    """Early stopping. The tensors, of the kernel's type, are changed in place."""
+
+    best: Tensor
+    """`(M,)`: the lowest loss so far."""
+    waited: Tensor
+    """`(M,)`: how many steps ago that was."""
+    flat: Tensor
+    """`(M, P)`: the parameters that it was measured with."""
+    patience: int
+    """Steps end with the one at which a member has waited for so many."""
+
+
+@dataclass(frozen=True)
 class NextSteps:
     """What comes with each of K steps in a row, beside the rows."""
 
     factors: Tensor
-    """`(K, 2)` float64: correction and eps, see `Step.at`."""
+    """`(K, 3)` float64: correction, eps and old share, see `Step.at`."""
     uniform: Tensor | None = None
     """`(K, M, B)` or `(K, M, B, 1)`: quantiles that were drawn."""
     column: Tensor | None = None
@@ -69,3 +84,4 @@ class NextSteps:
     """`(K, M, 2)` int64: dropout, see `Kernel.masks`."""
     dropped: Tensor | None = None
     """`(M,)` int64"""
+    watch: Watch | None = None

@@ -31,9 +31,10 @@ struct Task {
   int64_t front, tanh;
   int64_t rows;           // rows of a step, R: `batch` rows, as often as there are passes
   int64_t batch;          // B
-  int64_t height;         // rows of a member in x (and y, weights), N
+  int64_t height;         // rows of a member in x (and y, weights), N; 0: all share the same, no index
   const void* params;     // (M, P)
   const void* x;          // (M, N, D), or (M, N, D - 1) and a column
+  int64_t x_stride;       // from member to member; 0 where all members share their rows
   const int64_t* index;   // (M, B) into the N rows; null: the first B
   int64_t index_stride;   // from member to member
   const void* masks;      // (M, B, H) or null
@@ -138,33 +139,37 @@ template <class T> struct Source {
   int64_t width;
   const int64_t given;  // inputs that lie in x
   Buffer<T> zeros;      // stands in for the rows of the last tile that do not exist
-  Buffer<T> masks, last;
+  Buffer<T> masks;
+  Buffer<T> last;       // the last input of a member's rows, where it is a column of its own
 
   explicit Source(const Task& task)
       : t(task), width(rounded_up(t.hidden, LANES<T>)), given(t.inputs - (t.column != nullptr)),
-        zeros(t.inputs), masks(t.masks ? TILE * width : 0), last(TILE) {}
+        zeros(t.inputs), masks(t.masks ? TILE * width : 0),
+        last(t.column ? rounded_up(t.rows, TILE) : 0) {}
 
-  int64_t place(int64_t m, int64_t row) const {
-    return m * t.height + (t.index ? t.index[m * t.index_stride + row] : row);
+  // To be called once for every member, before its tiles are asked for.
+  void read(int64_t m) {
+    if (t.column)
+      for (int64_t first = 0, pass = 0; first < t.rows; first += t.batch, ++pass)
+        for (int64_t own = 0; own < t.batch; ++own) last[first + own] = column(m, pass, own);
+  }
+  // Which of its N rows a row of a member is.
+  INLINE int64_t place(int64_t m, int64_t row) const {
+    return t.index ? t.index[m * t.index_stride + row] : row;
   }
   // The tile is good until the next one is asked for.
-  Tile<T> tile(int64_t m, int64_t first) {
-    Tile<T> tile{{}, t.column ? static_cast<const T*>(last) : nullptr, masks};
+  INLINE Tile<T> tile(int64_t m, int64_t first) {
+    Tile<T> tile{{}, t.column ? last + first : nullptr, masks};
     const int count = t.rows - first < TILE ? t.rows - first : TILE;
-    const T* x = static_cast<const T*>(t.x);
+    const T* const x = static_cast<const T*>(t.x) + m * t.x_stride;
     if (count < TILE) {
-      masks.clear(), last.clear();
+      masks.clear();
       for (int r = 0; r < TILE; ++r) tile.rows[r] = zeros;
     }
-    if (!t.column && !t.masks) {
-      for (int r = 0; r < count; ++r) tile.rows[r] = x + place(m, first + r) * given;
-      return tile;
-    }
-    int64_t pass = first / t.batch, own = first - pass * t.batch;
+    int64_t own = t.rows == t.batch ? first : first % t.batch;
     for (int r = 0; r < count; ++r, ++own) {
-      if (own == t.batch) ++pass, own = 0;
+      if (own == t.batch) own = 0;
       tile.rows[r] = x + place(m, own) * given;
-      if (t.column) last[r] = column(m, pass, own);
       if (t.masks) std::memcpy(masks + r * width, mask(m, own), t.hidden * sizeof(T));
     }
     return tile;
@@ -363,14 +368,20 @@ template <class T> struct Work {
   Source<T> source;
   Buffer<Wide<T>> out;
   Buffer<T> z, g;   // (O, chunk): outputs of the chunk's rows, and their gradients
-  Buffer<T> units;  // (chunk, width)
-  T* kept;          // the hidden units of the chunk, or null if there are too many to keep
+  const int64_t kept;  // so many rows of the chunk have their hidden units kept, whole tiles
+  Buffer<T> units;     // (kept, width)
 
-  Work(const Task& t, int64_t chunk, bool keep)
+  Work(const Task& t, int64_t chunk, int64_t keep_bytes)
       : chunk(chunk), net(t), grad(t), source(t), out(t.outputs * TILE), z(t.outputs * chunk),
-        g(t.outputs * chunk), units(keep ? chunk * net.width : 0),
-        kept(keep ? static_cast<T*>(units) : nullptr) {}
-  T* kept_at(int64_t row) const { return kept ? kept + row * net.width : nullptr; }
+        g(t.outputs * chunk), kept(tiles_in(keep_bytes, chunk)), units(kept * net.width) {}
+  // Where the hidden units of the tile from `row` on are, or null if they are not kept.
+  T* kept_at(int64_t row) { return row < kept ? units + row * net.width : nullptr; }
+
+ private:
+  int64_t tiles_in(int64_t bytes, int64_t most) const {
+    const int64_t rows = bytes / int64_t(net.width * sizeof(T)) / TILE * TILE;
+    return rows < most ? rows : most;
+  }
 };
 
 // Fill `z` for the chunk of member m that starts at row `first`; tiles whose `weights` (of the whole
@@ -415,8 +426,8 @@ template <class T> Passes<T> passes(const Task& t) {
 
 // Operators --------------------------------------------------------------------------------------
 
-constexpr int64_t CHUNK = 16;            // rows: whole tiles and whole vectors
-constexpr int64_t KEEP_BYTES = 1 << 19;  // hidden units that are kept rather than computed again
+constexpr int64_t CHUNK = 32;            // rows: whole tiles and whole vectors
+constexpr int64_t KEEP_BYTES = 1 << 19;  // of hidden units; the rest is computed again
 
 template <class T> const T* params_of(const Task& t, int64_t m) {
   return static_cast<const T*>(t.params) + m * t.columns;
@@ -424,9 +435,10 @@ template <class T> const T* params_of(const Task& t, int64_t m) {
 
 template <class T> void forward(const Task& t, T* z) {
   const Passes<T> run = passes<T>(t);
-  Work<T> work(t, CHUNK, false);
+  Work<T> work(t, CHUNK, 0);
   for (int64_t m = 0; m < t.members; ++m) {
     work.net.read(params_of<T>(t, m));
+    work.source.read(m);
     for (int64_t first = 0; first < t.rows; first += CHUNK) {
       run.forward(work, m, first, nullptr);
       for (int64_t r = 0; r < CHUNK && first + r < t.rows; ++r)
@@ -438,9 +450,10 @@ template <class T> void forward(const Task& t, T* z) {
 
 template <class T> void backward(const Task& t, const T* gz, T* gparams) {
   const Passes<T> run = passes<T>(t);
-  Work<T> work(t, CHUNK, false);
+  Work<T> work(t, CHUNK, 0);
   for (int64_t m = 0; m < t.members; ++m) {
     work.net.read(params_of<T>(t, m));
+    work.source.read(m);
     work.grad.clear();
     for (int64_t first = 0; first < t.rows; first += CHUNK) {
       work.g.clear();
@@ -466,15 +479,16 @@ template <class T> struct Targets {
         tau(t.outputs * height) {}
 
   void read(const Source<T>& source, int64_t m) {
-    const T *targets = static_cast<const T*>(loss.y), *weights = static_cast<const T*>(loss.weights);
+    const T* targets = static_cast<const T*>(loss.y) + m * loss.y_stride;
+    const T* weights = static_cast<const T*>(loss.weights) + m * t.height;
     if (t.index) {
       for (int64_t row = 0; row < t.batch; ++row) {
         const int64_t place = source.place(m, row);
         y[row] = targets[place], w[row] = weights[place];
       }
     } else {
-      std::memcpy(y, targets + m * t.height, t.batch * sizeof(T));
-      std::memcpy(w, weights + m * t.height, t.batch * sizeof(T));
+      std::memcpy(y, targets, t.batch * sizeof(T));
+      std::memcpy(w, weights, t.batch * sizeof(T));
     }
     Wide<T> counts, total;
     const Vec<T> one = Vec<T>{} + T(1);
@@ -509,8 +523,7 @@ template <class T, class L> void loss_and_gradient(const Task& t, const Loss& l,
   const Passes<T> run = passes<T>(t);
   Targets<T> targets(t, l);
   const int64_t chunk = L::whole ? targets.height : CHUNK;
-  const int64_t units = chunk * rounded_up(t.hidden, LANES<T>);
-  Work<T> work(t, chunk, units * int64_t(sizeof(T)) <= KEEP_BYTES);
+  Work<T> work(t, chunk, KEEP_BYTES);
   const auto lanes = [&](int64_t first, int64_t row, int part) {
     const int64_t at = first + row;
     return Lanes<T>{targets.y + at, targets.w + at, targets.tau + at, work.z + row,
@@ -518,6 +531,7 @@ template <class T, class L> void loss_and_gradient(const Task& t, const Loss& l,
   };
   for (int64_t m = 0; m < t.members; ++m) {
     work.net.read(params_of<T>(t, m));
+    work.source.read(m);
     work.grad.clear();
     targets.read(work.source, m);
     if (quantiles) targets.read_quantiles(m);
@@ -544,6 +558,8 @@ template <class T> int64_t loss_and_gradient(const Task& t, const Loss& l, T* g)
     case 2: loss_and_gradient<T, QualityDriven<T, false>>(t, l, false, g); return 0;
     case 3: loss_and_gradient<T, QualityDriven<T, true>>(t, l, false, g); return 0;
     case 4: loss_and_gradient<T, Evidential<T>>(t, l, false, g); return 0;
+    case 5: loss_and_gradient<T, Laplace<T>>(t, l, false, g); return 0;
+    case 6: loss_and_gradient<T, Quantiles<T>>(t, l, false, g); return 0;
   }
   return 2;
 }
@@ -566,6 +582,10 @@ struct Rule {
   const double* rate;       // (M,)
   int64_t rate_stride;
   double correction;        // factor of all rates
+  const double* shrink; // (M,) or null: decoupled decay, what kernels lose of themselves per rate
+  const void* kernels;      // (P): 1 for the parameters that it is for, else 0
+  void* average;            // (M, P) or null: the running mean of the parameters
+  double old_share;         // how much of it the old one is
 };
 
 // Steps in a row. Mirrored field by field in structs.py.
@@ -573,9 +593,12 @@ struct Course {
   int64_t steps;
   int64_t index_step, uniform_step, column_step;  // from the numbers of one step to those of the next
   int64_t moves;            // whether what a loss leaves as `next` is its state[0] from then on
-  const double* factors;    // (steps, 2): `correction` and `eps` of a Rule
+  const double* factors;    // (steps, 3): `correction`, `eps` and `old_share` of a Rule
   const int64_t *keys;      // (steps, M, 2), or null where nothing is dropped
   const int64_t *dropped;   // (M,), as for pi3nn_masks, which fills the masks of the Task
+  void *best, *waited;      // (M,): the lowest loss, or null; and how many steps ago that was
+  void *best_params;        // (M, P)
+  int64_t patience;         // the steps end when a member has waited for so many
 };
 
 namespace {
@@ -613,8 +636,11 @@ template <class T> int64_t optimise(const Rule& k, T* loss) {
     }
     const T decay = column(k.decay, m), rate = T(k.rate[m * k.rate_stride] * k.correction);
     const T limit = T(k.limit);
+    const T lost = k.shrink ? T(k.rate[m * k.rate_stride] * k.shrink[m]) : T(0);
+    const T* kernels = static_cast<const T*>(k.kernels);
     auto sound = Vec<T>{} == Vec<T>{};  // all true
     const auto finish = [&](int64_t i, Vec<T> u) {
+      if (lost != 0) u = fused(lost * load<T>(kernels + i), load<T>(p + i), u);
       store<T>(update + i, u);
       sound &= (u < limit) & (u > -limit);  // false for NaN
     };
@@ -644,6 +670,21 @@ template <class T> int64_t optimise(const Rule& k, T* loss) {
   return bad;
 }
 
+// Make the update; move the running mean on.
+template <class T> void apply(const Rule& k) {
+  T* const params = static_cast<T*>(const_cast<void*>(k.params));
+  T* const average = static_cast<T*>(k.average);
+  const T* const update = static_cast<const T*>(k.update);
+  const Vec<T> rest = Vec<T>{} + T(1 - k.old_share);
+  for (int64_t i = 0; i < k.members * k.columns; i += LANES<T>) {
+    const Vec<T> p = load<T>(params + i) - load<T>(update + i);
+    store<T>(params + i, p);
+    if (!average) continue;
+    const Vec<T> old = load<T>(average + i);
+    store<T>(average + i, fused(rest, p - old, old));
+  }
+}
+
 // The dropout masks of one member, see dropout.py: a word decides on two places, half a mask apart.
 template <class T>
 void hash_masks(uint32_t key, uint32_t second, uint32_t dropped, int64_t count, T* out) {
@@ -671,24 +712,42 @@ void hash_masks(const int64_t* keys, const int64_t* dropped, int64_t members, in
                   out + m * count);
 }
 
+// Keep the parameters of members whose loss is the lowest so far; whether one has waited too long.
+template <class T> bool watch(const Course& c, const Rule& k, const T* loss) {
+  T *const best = static_cast<T*>(c.best), *const waited = static_cast<T*>(c.waited);
+  bool late = false;
+  for (int64_t m = 0; m < k.members; ++m) {
+    const bool better = loss[m] < best[m];
+    waited[m] = better ? T(0) : waited[m] + 1;
+    late |= waited[m] >= c.patience;
+    if (!better) continue;
+    best[m] = loss[m];
+    std::memcpy(static_cast<T*>(c.best_params) + m * k.columns,
+                static_cast<const T*>(k.params) + m * k.columns, k.columns * sizeof(T));
+  }
+  return late;
+}
+
 // Learn and optimise, step by step, with the rates of one step beside those of the next. Ends before
-// the update of a step after which a member would not be sound; returns the number of updates made.
+// the update of a step after which a member would not be sound, and after that of one at which a member
+// has waited too long; returns the number of updates made.
 template <class T> int64_t make_steps(const Course& c, Task t, Loss l, Rule k, T* loss) {
-  T* const params = static_cast<T*>(const_cast<void*>(k.params));
-  const T* const update = static_cast<const T*>(k.update);
   for (int64_t step = 0; step < c.steps; ++step) {
-    k.correction = c.factors[2 * step], k.eps = c.factors[2 * step + 1];
+    const double* factors = c.factors + 3 * step;
+    k.correction = factors[0], k.eps = factors[1], k.old_share = factors[2];
     if (c.keys)
       hash_masks<T>(c.keys + step * 2 * t.members, c.dropped, t.members, t.masks_stride * t.hidden,
                     static_cast<T*>(const_cast<void*>(t.masks)));
     loss_and_gradient<T>(t, l, static_cast<T*>(k.grad));
     if (optimise<T>(k, loss)) return step;
-    for (int64_t i = 0; i < k.members * k.columns; ++i) params[i] -= update[i];
+    const bool late = c.best && watch<T>(c, k, loss);
+    apply<T>(k);
     if (c.moves) std::memcpy(const_cast<void*>(l.state[0]), l.next, t.members * sizeof(T));
     if (t.index) t.index += c.index_step;
     if (l.uniform) l.uniform = static_cast<const T*>(l.uniform) + c.uniform_step;
     if (t.column) t.column = static_cast<const T*>(t.column) + c.column_step;
     k.rate += 1;
+    if (late) return step + 1;
   }
   return c.steps;
 }
@@ -723,6 +782,12 @@ PUBLIC int64_t pi3nn_loss_and_gradient(const Task* t, const Loss* l, REAL* g) {
 PUBLIC int64_t pi3nn_optimise(const Rule* k, REAL* loss) {
   FlushDenormals flush;
   return optimise<REAL>(*k, loss);
+}
+
+PUBLIC int64_t pi3nn_apply(const Rule* k) {
+  FlushDenormals flush;
+  apply<REAL>(*k);
+  return 0;
 }
 
 PUBLIC int64_t pi3nn_make_steps(const Course* c, const Task* t, const Loss* l, const Rule* k) {

@@ -12,11 +12,11 @@ from pi3nn.engine.native.inputs import LossInputs, NextSteps, StepRows
 from pi3nn.engine.native.step import Step
 from pi3nn.engine.native.structs import (
     LossStruct,
-    TaskStruct,
     expect,
     fill_loss,
     fill_task,
     steps_struct,
+    task_of,
 )
 from pi3nn.engine.shape import Shape
 
@@ -34,14 +34,7 @@ class Kernel:
         self.dtype, self._library = dtype, library(REAL[str(dtype)])
         self._loss = LossStruct()
         self._loss_at = ctypes.addressof(self._loss)
-        self._task = TaskStruct(
-            inputs=shape.inputs,
-            hidden=shape.hidden,
-            outputs=shape.outputs,
-            columns=shape.columns,
-            front=shape.front,
-            tanh=shape.activation == "tanh",
-        )
+        self._task = task_of(shape)
         self._task_at = ctypes.addressof(self._task)
 
     def forward(self, params: Tensor, rows: StepRows) -> Tensor:
@@ -80,7 +73,7 @@ class Kernel:
     def make_steps(
         self, rows: StepRows, loss: LossInputs, step: Step, following: NextSteps
     ) -> tuple[int, Tensor, Tensor]:
-        """Make several steps in a row: `loss_and_gradient`, `optimise`, subtract the update.
+        """Make several steps in a row: `loss_and_gradient`, `optimise`, `apply`.
 
         Parameters
         ----------
@@ -98,12 +91,13 @@ class Kernel:
         -------
         made, loss, next : int, Tensor (M,), Tensor (M,)
             How many steps were made, and what `loss_and_gradient` returns of the last one. If not
-            all were, then of the step after those, whose update must not be made: the update is in
-            `step`, the parameters and the state are as before it.
+            all were, and no member that is watched has waited too long, then of the step after
+            those, whose update must not be made: the update is in `step`, the parameters and the
+            state are as before it, and it has not been watched.
         """
         first = None if following.uniform is None else following.uniform[0]
         values = self._prepare(step.params, rows, replace(loss, uniform=first), step.grad)
-        struct = steps_struct(loss.fused, self.dtype, rows, following)
+        struct = steps_struct(loss.fused, self._task, self.dtype, rows, following)
         made = self._library.pi3nn_make_steps(
             ctypes.addressof(struct), self._task_at, self._loss_at, step.address
         )
@@ -130,6 +124,10 @@ class Kernel:
         Returns how many members have a loss that is not finite or an update beyond the limit.
         """
         return int(self._library.pi3nn_optimise(step.address, loss.data_ptr()))
+
+    def apply(self, step: Step) -> None:
+        """Subtract `step.update` from the parameters, and move their running mean on."""
+        self._library.pi3nn_apply(step.address)
 
     def _prepare(self, params: Tensor, rows: StepRows, loss: LossInputs, grad: Tensor) -> Tensor:
         """Fill in all that the kernel needs for the next step; where it will write, `(2, M)`."""

@@ -13,9 +13,10 @@
 struct Loss {
   int64_t kind;
   const void *y, *weights;   // (M, N)
+  int64_t y_stride;          // from member to member; 0 where all members share their targets
   const void* uniform;       // (M, B) or null
   int64_t uniform_stride;    // from member to member
-  double constants[4];
+  double constants[16];
   const void* state[4];      // (M,) each
   void* next;                // (M,), out: what state[0] is at the next step
   void* loss;                // (M,), out
@@ -161,6 +162,65 @@ template <class T, bool POINT> struct QualityDriven {
     return width.sum() / (captured.sum() + T(0.001)) + lambda * size * (short_of * short_of) +
            squares.sum() / count;
   }
+};
+
+// Laplace: the mean of s + |y| exp(-s) by weight, s being the output.
+template <class T> struct Laplace {
+  static constexpr bool whole = false;
+  const T total, scale;
+  Wide<T> losses;
+
+  explicit Laplace(const About<T>& a) : total(a.weight), scale(1 / a.weight) {}
+  INLINE void see(const Lanes<T>& rows) {
+    const Vec<T> s = rows.output(0), w = rows.weight(), one = Vec<T>{} + T(1);
+    const Vec<T> size = magnitude<T>(rows.target()), e = fading<T>(s);
+    const Vec<T> inverse = s < 0 ? one / e : e;
+    losses.at(rows.first) += w * fused(size, inverse, s);
+    rows.slope(0, scale * w * fused(-size, inverse, one));
+  }
+  void settle(const Lanes<T>&) {}
+  T value() const { return losses.sum() / total; }
+};
+
+// Pinball losses of quantiles that cannot cross, by weight: the middle output is the middle one, the
+// others lie beyond the one before them by the softplus of their output. Constants are their levels.
+template <class T> struct Quantiles {
+  static constexpr bool whole = false;
+  const About<T>& about;
+  const T scale;
+  Wide<T> losses;
+
+  explicit Quantiles(const About<T>& a) : about(a), scale(1 / a.weight) {}
+  INLINE void see(const Lanes<T>& rows) {
+    const int64_t middle = about.outputs / 2;
+    const Vec<T> w = rows.weight(), y = rows.target(), median = rows.output(middle);
+    Vec<T> sum = {};  // of the losses
+    const auto side = [&](int64_t o, Vec<T> q) INLINE_LAMBDA {
+      const Vec<T> over = (q >= y ? Vec<T>{} + T(1) : Vec<T>{}) - about.constant(o);
+      sum += over * (q - y);
+      return over;
+    };
+    Vec<T> all = side(middle, median);  // the gradient of the middle one: all move with it
+    Vec<T> rise[16];
+    for (int64_t way = 1; way >= -1; way -= 2) {
+      Vec<T> q = median, beyond = {};
+      for (int64_t o = middle + way, left = middle; left > 0; o += way, --left) {
+        const Softplus<T> plus(rows.output(o));
+        q = way > 0 ? q + plus.value : q - plus.value;
+        rise[o] = way > 0 ? plus.slope : -plus.slope;
+        rows.slope(o, side(o, q));
+      }
+      for (int64_t o = middle + way * middle; o != middle; o -= way) {
+        beyond += rows.slope(o);
+        rows.slope(o, scale * w * beyond * rise[o]);
+      }
+      all += beyond;
+    }
+    rows.slope(middle, scale * w * all);
+    losses.at(rows.first) += w * sum;
+  }
+  void settle(const Lanes<T>&) {}
+  T value() const { return losses.sum() / about.weight; }
 };
 
 // log(softplus(z)), which is z where exp(z) is small, and its derivative.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pi3nn.engine.later import torch
 from pi3nn.engine.native.inputs import FusedLoss, LossInputs, NextSteps, StepRows
+from pi3nn.engine.shape import Shape
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,23 +30,35 @@ class TaskStruct(ctypes.Structure):
         *_fields(
             **dict.fromkeys(("members", "inputs", "hidden", "outputs", "columns"), "i"),
             **dict.fromkeys(("front", "tanh", "rows", "batch", "height"), "i"),
-            **{"params": "p", "x": "p", "index": "p", "index_stride": "i"},
+            **{"params": "p", "x": "p", "x_stride": "i", "index": "p", "index_stride": "i"},
             **{"masks": "p", "masks_stride": "i", "column": "p"},
         ),
         ("column_stride", ctypes.c_int64 * 3),
     ]
 
 
-KINDS = {"mean_square": 1, "pinball": None, "qd": 2, "piven": 3, "evidential": 4}
+KINDS = {
+    "mean_square": 1,
+    "pinball": None,
+    "qd": 2,
+    "piven": 3,
+    "evidential": 4,
+    "laplace": 1,
+    "quantiles": None,
+}
 """The losses of losses.h, in the order of their numbers, and how many outputs they are for."""
+
+
+MOST_CONSTANTS = 16
+"""Of a loss, and of the levels of its quantiles."""
 
 
 class LossStruct(ctypes.Structure):
     """`Loss` of losses.h."""
 
     _fields_ = [
-        *_fields(kind="i", y="p", weights="p", uniform="p", uniform_stride="i"),
-        ("constants", ctypes.c_double * 4),
+        *_fields(kind="i", y="p", weights="p", y_stride="i", uniform="p", uniform_stride="i"),
+        ("constants", ctypes.c_double * MOST_CONSTANTS),
         ("state", ctypes.c_void_p * 4),
         *_fields(next="p", loss="p"),
     ]
@@ -61,6 +74,7 @@ class OptimiserStruct(ctypes.Structure):
         **dict.fromkeys(("params", "grad", "mean", "square", "update"), "p"),
         **dict.fromkeys(("l1", "l2", "decay", "rate"), "p"),
         **{"rate_stride": "i", "correction": "d"},
+        **{"shrink": "p", "kernels": "p", "average": "p", "old_share": "d"},
     )
 
 
@@ -69,11 +83,24 @@ class StepsStruct(ctypes.Structure):
 
     _fields_ = _fields(
         **dict.fromkeys(("steps", "index_step", "uniform_step", "column_step", "moves"), "i"),
-        **dict.fromkeys(("factors", "keys", "dropped"), "p"),
+        **dict.fromkeys(("factors", "keys", "dropped", "best", "waited", "best_params"), "p"),
+        patience="i",
     )
 
 
 _NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
+
+
+def task_of(shape: Shape) -> TaskStruct:
+    """A task of networks of this shape; which ones, and on which rows, is left to the caller."""
+    return TaskStruct(
+        inputs=shape.inputs,
+        hidden=shape.hidden,
+        outputs=shape.outputs,
+        columns=shape.columns,
+        front=shape.front,
+        tanh=shape.activation == "tanh",
+    )
 
 
 def fill_task(task: TaskStruct, dtype: torch.dtype, params: Tensor, rows: StepRows) -> None:
@@ -81,13 +108,14 @@ def fill_task(task: TaskStruct, dtype: torch.dtype, params: Tensor, rows: StepRo
     x, index, masks, column = rows.x, rows.index, rows.masks, rows.column
     members, height = params.shape[0], x.shape[1]
     expect(params, dtype, (members, task.columns))
-    expect(x, dtype, (members, height, task.inputs - (column is not None)))
+    given = task.inputs - (column is not None)
+    task.x_stride = _stride(x, dtype, (members, height, given))
     batch = rows.count or (height if index is None else index.shape[1])
     task.members, task.height, task.batch, task.rows = members, height, batch, batch
     task.params, task.x = params.data_ptr(), x.data_ptr()
     task.index = task.masks = task.column = None
     if index is None:
-        _check_rows(x, members, batch)
+        _check_rows(x, len(x), batch)
     else:
         if index.dtype != torch.int64 or not index.is_contiguous():
             raise ValueError(f"index must be int64 (M, B), not {index.dtype} {index.shape}")
@@ -115,8 +143,12 @@ def fill_loss(
     fused, state = inputs.fused, inputs.state
     if KINDS[fused.kind] not in (None, task.outputs):
         raise ValueError(f"{fused.kind} is for {KINDS[fused.kind]} outputs")
-    for values in (inputs.y, inputs.weights):
-        expect(values, dtype, (task.members, task.height))
+    if fused.kind == "quantiles" and len(fused.constants) != task.outputs:
+        raise ValueError("quantiles need one constant for every output")
+    if len(fused.constants) > MOST_CONSTANTS:
+        raise ValueError(f"{fused.kind} has more than {MOST_CONSTANTS} constants")
+    loss.y_stride = _stride(inputs.y, dtype, (task.members, task.height))
+    expect(inputs.weights, dtype, (task.members, task.height))
     loss.kind = _NUMBERS[fused.kind]
     loss.y, loss.weights = inputs.y.data_ptr(), inputs.weights.data_ptr()
     loss.uniform = None
@@ -145,11 +177,11 @@ def _fill_quantiles(
 
 
 def steps_struct(
-    fused: FusedLoss, dtype: torch.dtype, rows: StepRows, following: NextSteps
+    fused: FusedLoss, task: TaskStruct, dtype: torch.dtype, rows: StepRows, following: NextSteps
 ) -> StepsStruct:
-    """Steps in a row: how many, and how far it is in memory from one to the next."""
-    steps, members = len(following.factors), rows.x.shape[0]
-    expect(following.factors, torch.float64, (steps, 2))
+    """Steps in a row of what `task` is: how many, and how far it is in memory from one to the next."""
+    steps = len(following.factors)
+    expect(following.factors, torch.float64, (steps, 3))
     _check_following(rows, following, steps)
     struct = StepsStruct(
         steps=steps,
@@ -165,9 +197,15 @@ def steps_struct(
             raise ValueError(f"column must be (K, M, passes, B), not {following.column.shape}")
         struct.column_step = following.column.stride(0)
     if following.keys is not None and following.dropped is not None:
-        expect(following.keys, torch.int64, (steps, members, 2))
-        expect(following.dropped, torch.int64, (members,))
+        expect(following.keys, torch.int64, (steps, task.members, 2))
+        expect(following.dropped, torch.int64, (task.members,))
         struct.keys, struct.dropped = following.keys.data_ptr(), following.dropped.data_ptr()
+    if (watch := following.watch) is not None:
+        for values in (watch.best, watch.waited):
+            expect(values, dtype, (task.members,))
+        expect(watch.flat, dtype, (task.members, task.columns))
+        struct.best, struct.waited = watch.best.data_ptr(), watch.waited.data_ptr()
+        struct.best_params, struct.patience = watch.flat.data_ptr(), watch.patience
     return struct
 
 
@@ -178,6 +216,13 @@ def expect(values: Tensor, dtype: torch.dtype, shape: Sequence[int]) -> None:
             f"expected contiguous {dtype} {tuple(shape)}, "
             f"found {values.dtype} {tuple(values.shape)} of strides {values.stride()}"
         )
+
+
+def _stride(values: Tensor, dtype: torch.dtype, shape: Sequence[int]) -> int:
+    """As `expect`, for what members may share; how far it is from one member to the next."""
+    shared = values.shape[0] == 1
+    expect(values, dtype, (1, *shape[1:]) if shared else shape)
+    return 0 if shared else values.stride(0)
 
 
 def _check_rows(values: Tensor, members: int, rows: int) -> None:

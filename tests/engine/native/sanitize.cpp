@@ -23,15 +23,17 @@ template <class T> std::vector<T> numbers(int64_t count) {
 
 typedef REAL T;
 
-void run(Task t, bool indexed, bool masked, bool joined, int64_t missing) {
+void run(Task t, bool indexed, bool masked, bool joined, bool shared, int64_t missing) {
   const int64_t D = t.inputs, H = t.hidden, O = t.outputs, M = t.members, used =
       (t.front ? D * D + D : 0) + D * H + H + H * O + O;
   t.columns = rounded_up(used, 32);
   t.height = indexed ? t.rows + 3 : t.rows;
   t.batch = t.rows, t.rows *= joined ? 2 : 1;
   const auto params = numbers<T>(M * t.columns);
-  const auto x = numbers<T>(M * t.height * (D - joined) - missing);
-  const auto y = numbers<T>(M * t.height), slope = numbers<T>(M * t.rows * O);
+  t.x_stride = shared ? 0 : t.height * (D - joined);
+  const int64_t y_stride = shared ? 0 : t.height;
+  const auto x = numbers<T>((shared ? 1 : M) * t.height * (D - joined) - missing);
+  const auto y = numbers<T>((shared ? 1 : M) * t.height), slope = numbers<T>(M * t.rows * O);
   const auto masks = numbers<T>(masked ? M * t.batch * H : 0);
   const auto column = numbers<T>(joined ? M * t.rows : 0);
   std::vector<T> weights(M * t.height, T(1));
@@ -50,10 +52,11 @@ void run(Task t, bool indexed, bool masked, bool joined, int64_t missing) {
   const std::vector<T> own(M, T(0.5)), none(M);
   const auto uniform = numbers<T>(M * t.batch);
   Loss l = {};
-  l.y = y.data(), l.weights = weights.data(), l.loss = loss.data(), l.next = next.data();
+  l.y = y.data(), l.y_stride = y_stride, l.weights = weights.data(), l.loss = loss.data(), l.next = next.data();
   l.state[0] = l.state[1] = l.state[2] = own.data(), l.state[3] = none.data();
-  const int64_t outputs[] = {1, O, 2, 3, 4};
-  for (l.kind = 0; l.kind < 5; ++l.kind) {
+  const int64_t outputs[] = {1, O, 2, 3, 4, 1, O % 2 ? O : 0};
+  const int64_t kinds = 7;
+  for (l.kind = 0; l.kind < kinds; ++l.kind) {
     if (outputs[l.kind] != O) continue;
     for (double first : {-1.0, 0.0, 0.5}) {
       for (double& constant : l.constants) constant = first;
@@ -74,6 +77,11 @@ void run(Task t, bool indexed, bool masked, bool joined, int64_t missing) {
   rule.mean = mean.data(), rule.square = square.data();
   rule.l1 = rule.l2 = rule.decay = some.data();
   rule.rate = rates.data(), rule.rate_stride = 3;
+  const std::vector<double> lost(M, 0.01);
+  const auto kernels = numbers<T>(t.columns);
+  std::vector<T> average(masked ? grad.size() : 0);
+  rule.shrink = indexed ? lost.data() : nullptr, rule.kernels = kernels.data();
+  rule.average = masked ? average.data() : nullptr, rule.old_share = 0.9;
   for (int64_t adam : {0, 1}) {
     rule.adam = adam;
     pi3nn_optimise(&rule, loss.data());
@@ -90,17 +98,20 @@ void run(Task t, bool indexed, bool masked, bool joined, int64_t missing) {
     indices.insert(indices.end(), index.begin(), index.end());
   indices.shrink_to_fit();
   const auto columns = numbers<T>(steps * column.size()), drawn = numbers<T>(steps * M * t.batch);
-  const std::vector<double> factors(2 * steps, 1.0);
+  const std::vector<double> factors(3 * steps, 1.0);
   Course course = {};
   course.steps = steps, course.index_step = index.size(), course.uniform_step = M * t.batch;
   course.column_step = column.size(), course.factors = factors.data();
   if (masked) course.keys = keys.data(), course.dropped = dropped.data();
+  std::vector<T> best(M, T(1e9)), waited(M), kept = params;
+  course.best = best.data(), course.waited = waited.data(), course.best_params = kept.data();
+  course.patience = 2;
   t.params = rule.params = moved.data();
   t.index = indexed ? indices.data() : nullptr;
   t.masks = masked ? filled.data() : nullptr;
   t.column = joined ? columns.data() : nullptr;
   l.state[0] = first.data();
-  for (l.kind = 0; l.kind < 5; ++l.kind) {
+  for (l.kind = 0; l.kind < kinds; ++l.kind) {
     if (outputs[l.kind] != O) continue;
     l.uniform = l.kind == 1 ? drawn.data() : nullptr;
     course.moves = l.kind == 4;
@@ -120,7 +131,8 @@ int main(int count, char**) {
             Task t = {};
             t.members = 2, t.inputs = inputs, t.hidden = hidden, t.outputs = outputs, t.rows = rows;
             t.front = flags & 1, t.tanh = flags >> 1 & 1;
-            run(t, flags & 4, flags & 8, flags & 16 && outputs < 3 && inputs > 1, count > 1);
+            run(t, flags & 4, flags & 8, flags & 16 && outputs < 3 && inputs > 1, rows == 8,
+                count > 1);
             ++cases;
           }
   std::printf("%d cases\n", cases);

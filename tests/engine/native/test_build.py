@@ -1,7 +1,9 @@
 """The kernel is built once, safely, by whoever needs it first; without it PyTorch does the work."""
 
+import ctypes
 import logging
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -25,6 +27,7 @@ PUBLIC long pi3nn_forward() { return 0; }
 PUBLIC long pi3nn_backward() { return 0; }
 PUBLIC long pi3nn_loss_and_gradient() { return 0; }
 PUBLIC long pi3nn_optimise() { return 0; }
+PUBLIC long pi3nn_apply() { return 0; }
 PUBLIC long pi3nn_make_steps() { return 0; }
 PUBLIC long pi3nn_masks() { return 0; }
 PUBLIC long pi3nn_vector_bytes() { return 16; }
@@ -53,11 +56,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "cache" / "native"
 
 
-def test_a_build_leaves_one_file_in_a_folder_of_the_user_alone(tmp_path: Path) -> None:
+def test_a_build_leaves_a_library_and_its_record_for_the_user_alone(tmp_path: Path) -> None:
     assert kernel() is not None
-    assert stat.S_IMODE(folder(tmp_path).stat().st_mode) == 0o700
     (built,) = folder(tmp_path).iterdir()
-    assert built.suffix == ".so"
+    for path in (folder(tmp_path), built, *built.iterdir()):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
+    assert sorted(path.name for path in built.iterdir()) == ["library.so", "sha256"]
 
 
 def test_what_is_built_is_not_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,24 +134,121 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
         kernel("native")
 
 
-def test_a_library_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+def spoil(built: Path, how: str) -> None:
+    """Do to a built library what must not be believed."""
+    library, record = built / "library.so", built / "sha256"
+    whole = library.read_bytes()
+    if how in ("a flipped byte", "cut off", "another library"):
+        library.unlink()  # this process runs in the old one
+    if how == "a flipped byte":
+        middle = len(whole) // 2
+        library.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+    elif how == "cut off":
+        library.write_bytes(whole[:100])
+    elif how == "another library":
+        library.write_bytes(b"not what was built")
+    elif how == "a link":
+        library.rename(built / "elsewhere")
+        library.symlink_to(built / "elsewhere")
+    elif how == "others may write it":
+        library.chmod(0o722)
+    elif how == "others may write beside it":
+        built.chmod(0o777)
+    elif how == "without a record":
+        record.unlink()
+    elif how == "a record that is no text":
+        record.write_bytes(b"\xff\xfe")
+    elif how == "a file instead":
+        for path in (library, record):
+            path.unlink()
+        built.rmdir()
+        built.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "a flipped byte", "cut off", "another library", "a link", "others may write it",
+        "others may write beside it", "without a record", "a record that is no text", "a file instead",
+    ],
+)  # fmt: skip
+def test_a_planted_or_damaged_library_is_built_again_and_never_loaded(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kernel()
-    build._attempt.cache_clear()
     (built,) = folder(tmp_path).iterdir()
-    built.chmod(0o722)
-    with pytest.raises(UserError, match="written by other users"):
-        kernel("native")
-
-
-def test_a_library_that_cannot_be_loaded_is_explained(tmp_path: Path) -> None:
-    folder(tmp_path).mkdir(parents=True, mode=0o700)
-    built = (
-        folder(tmp_path) / f"kernel-float-{build._fingerprint(build._compiler(), build.SOURCE)}.so"
+    whole = (built / "library.so").read_bytes()
+    spoil(built, how)
+    build._attempt.cache_clear()
+    loaded: list[bytes] = []
+    load = ctypes.CDLL
+    monkeypatch.setattr(
+        build.ctypes, "CDLL", lambda path: loaded.append(Path(path).read_bytes()) or load(path)
     )
-    built.write_bytes(b"not a library")
-    built.chmod(0o700)
+    assert kernel("native") is not None
+    assert loaded == [whole]
+    assert [path.name for path in folder(tmp_path).iterdir()] == [built.name]
+    assert sorted(path.name for path in built.iterdir()) == ["library.so", "sha256"]
+
+
+def test_a_library_copied_from_another_processor_is_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cache that is shared or copied between machines: even under the right name it is not taken."""
+    own_processor = build._processor
+    monkeypatch.setattr(build, "_processor", lambda: "another one")
+    kernel()
+    (theirs,) = folder(tmp_path).iterdir()
+    monkeypatch.setattr(build, "_processor", own_processor)
+    build._attempt.cache_clear()
+    kernel()
+    (ours,) = (path for path in folder(tmp_path).iterdir() if path != theirs)
+    record = (ours / "sha256").read_text()
+    shutil.rmtree(ours)
+    shutil.copytree(theirs, ours)
+    build._attempt.cache_clear()
+    assert kernel("native") is not None
+    assert (ours / "sha256").read_text() == record
+
+
+def test_a_lesser_instruction_set_has_a_library_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel()
+    (full,) = folder(tmp_path).iterdir()
+    for name in build.LESSER:
+        monkeypatch.setenv("PI3NN_ISA", name)
+        build._attempt.cache_clear()
+        assert kernel("native") is not None
+        lesser = [path for path in folder(tmp_path).iterdir() if path != full]
+        assert len(lesser) == 1
+        record = (lesser[0] / "sha256").read_text()
+        shutil.rmtree(lesser[0])
+        shutil.copytree(full, lesser[0])  # what a fuller processor built, under this name
+        build._attempt.cache_clear()
+        assert kernel("native") is not None
+        assert (lesser[0] / "sha256").read_text() == record
+        shutil.rmtree(lesser[0])
+
+
+def test_a_library_that_cannot_be_loaded_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
+        raise OSError("no such instruction")
+
+    monkeypatch.setattr(build.ctypes, "CDLL", refuse)
     with pytest.raises(UserError, match="cannot be loaded"):
         kernel("native")
+
+
+def test_a_build_that_was_killed_is_cleared_by_the_next(tmp_path: Path) -> None:
+    name = "from pi3nn import atomic; print(atomic.temporary_name('kernel'))"
+    done = subprocess.run([sys.executable, "-c", name], capture_output=True, text=True, check=True)
+    left = folder(tmp_path) / done.stdout.strip()
+    left.mkdir(parents=True)
+    folder(tmp_path).chmod(0o700)
+    (left / "library.so").touch()
+    kernel()
+    assert not left.exists()
 
 
 @pytest.mark.parametrize("compiler", ["/bin/false", "no-such-compiler"])

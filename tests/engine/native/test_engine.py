@@ -14,7 +14,7 @@ from pi3nn.engine import native
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.loop import Outcome
-from pi3nn.engine.losses import Info, MeanSquare
+from pi3nn.engine.losses import Info, Laplace, Loss, MeanSquare, Quantiles
 from pi3nn.engine.nets import StackedMLP, take_rows
 from pi3nn.engine.optim import Descent
 from pi3nn.engine.recipe import Recipe
@@ -119,6 +119,9 @@ def test_penalties_and_updates_agree_with_torch_at_50_states(
             l2=0.3 if state % 3 else 0.0,
             penalised=tuple(shape.sizes)[: 1 + state % 2],
             weight_decay=0.2 if state % 5 == 0 else 0.0,
+            decoupled_decay=torch.linspace(0.0, 0.5, members) if state % 7 < 3 else 0.0,
+            beta2=0.99 if state % 2 else 0.999,
+            averaged=state % 3 == 0,
         )
         descents = [Descent(recipe, net, range(members)) for net in nets]
         for t in range(1 + state % 4):
@@ -128,8 +131,9 @@ def test_penalties_and_updates_agree_with_torch_at_50_states(
                 net.grad.copy_(slope)
                 loss, update, sound = descent.update(net, slope[:, 0].clone(), t)
                 assert sound
-                net.flat.sub_(update)
-                results.append((loss, update.clone(), net.grad.clone()))
+                descent.apply(net, t)
+                ended = descent.result(net).clone()
+                results.append((loss, update.clone(), net.grad.clone(), net.flat.clone(), ended))
             for ours, theirs in zip(*results, strict=True):
                 assert_near(ours, theirs, tolerance)
 
@@ -150,6 +154,37 @@ def test_200_steps_of_mean_square_agree_with_torch_in_float64(
     )
     assert ours.loss.tolist() == pytest.approx(theirs.loss.tolist(), rel=1e-9)
     assert_near(nets[0].flat, nets[1].flat, 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "hidden", "batch", "outputs", "loss"),
+    [
+        (90, 128, 128, 1, MeanSquare()),
+        (10, 32, 64, 1, Laplace()),
+        (300, 256, 1024, 7, Quantiles((0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975))),
+    ],
+)
+def test_folds_of_shared_rows_by_adamw_agree_with_torch_in_float64(
+    inputs: int, hidden: int, batch: int, outputs: int, loss: Loss
+) -> None:
+    nets = both_engines(Shape(inputs, hidden, outputs=outputs), 3, torch.float64)
+    x = normal(1, "x", torch.float64, 1, 1300, inputs)
+    folds = torch.arange(1300) % 3 != torch.arange(3)[:, None]
+    rows = TrainingRows(x, x[..., :10].sum(dim=2).sin(), folds.double())
+    recipe = Recipe(
+        learning_rate=0.01,
+        steps=12,
+        batch=batch,
+        beta2=0.99,
+        decoupled_decay=0.01,
+        warmup=0.05,
+        averaged=True,
+        checkpoints=(1, 5, 12),
+    )
+    ours, theirs = (train(net, rows, loss, recipe, generators(range(3), "batches")) for net in nets)
+    assert ours.loss.tolist() == pytest.approx(theirs.loss.tolist(), rel=1e-9)
+    for kept, expected in zip(ours.checkpoints, theirs.checkpoints, strict=True):
+        assert_near(kept, expected, 1e-9)
 
 
 def test_tanh_is_exact_to_a_few_units_in_the_last_place() -> None:

@@ -10,7 +10,7 @@ from pi3nn.engine import loop
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.loop import Outcome
-from pi3nn.engine.losses import KnownLoss, MeanSquare
+from pi3nn.engine.losses import Laplace, Loss, MeanSquare, Quantiles
 from pi3nn.engine.native import LossInputs, NextSteps, Step, StepRows
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.optim import Descent
@@ -24,13 +24,15 @@ MEMBERS, N, INPUTS = 4, 90, 5
 COUNTS = [90, 40, 90, 20]  # rows of weight 1: in mini-batches of 16, 6, 3, 6 and 2 steps an epoch
 STATE = {"lambda_in": 15.0, "soften": 160.0}
 EVIDENTIAL = {"coefficient": 0.01, "coefficient_rate": 1e-3, "epsilon": 0.01, "smallest_nu": 0.0}
-LOSSES: dict[str, tuple[int, KnownLoss | MeanSquare, dict[str, float]]] = {
+LOSSES: dict[str, tuple[int, Loss, dict[str, float]]] = {
     "mean square": (1, MeanSquare(), {}),
     "qd": (2, qd.METHOD.known_loss(0.95, "sqrt_n"), STATE),
     "piven": (3, piven.METHOD.known_loss(0.95, "sqrt_n"), STATE),
     "der": (4, der.LOSS, EVIDENTIAL),
     "sqr, drawn": (1, sqr.known_loss(None), {}),
     "sqr, pair": (1, sqr.known_loss(0.025), {}),
+    "laplace": (1, Laplace(), {}),
+    "quantiles": (3, Quantiles((0.05, 0.5, 0.95)), {}),
 }
 LAST_INPUTS: dict[str, Any] = {
     "sqr, drawn": sqr.drawn_quantiles,
@@ -85,6 +87,7 @@ def assert_equal_one_by_one(
     torch.testing.assert_close(outcome.loss, one_by_one.loss, rtol=0, atol=0, equal_nan=True)
     assert outcome.diverged == one_by_one.diverged
     assert outcome.reasons == one_by_one.reasons
+    assert torch.equal(outcome.checkpoints, one_by_one.checkpoints)
     return outcome, rows_of_steps
 
 
@@ -98,6 +101,23 @@ def test_steps_in_a_row_are_steps_one_by_one(
         name, monkeypatch, batch=batch, optimiser=optimiser, decay=0.9, decay_steps=10
     )
     assert 5 <= calls <= 25
+
+
+@pytest.mark.parametrize("name", ["mean square", "quantiles"])
+@pytest.mark.parametrize("optimiser", ["adam", "sgd"])
+def test_a_row_ends_where_a_checkpoint_is(
+    name: str, optimiser: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a warm-up, decoupled decay and a running mean, which move at each of its steps."""
+    changes = {"batch": 16, "optimiser": optimiser, "epochs": None, "steps": 300, "beta2": 0.99}
+    changes |= {"warmup": 0.05, "decoupled_decay": 0.1, "averaged": True}
+    outcome, calls = assert_equal_one_by_one(
+        name, monkeypatch, **changes, checkpoints=(9, 30, 90, 300)
+    )
+    assert 5 <= calls <= 25
+    assert len(outcome.checkpoints.unique(dim=0)) == 4
+    _, without = trained(name, **changes)
+    assert torch.equal(without.loss, outcome.loss)
 
 
 @pytest.mark.parametrize("name", ["mean square", "sqr, drawn"])
@@ -123,10 +143,30 @@ def test_a_member_that_diverges_in_the_middle_leaves_the_others_alone(
     assert [outcome.diverged[m] for m in (0, 1, 3)] == [-1, -1, -1]
 
 
-def test_early_stopping_is_watched_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["mean square", "der", "sqr, drawn"])
+@pytest.mark.parametrize("batch", [None, 16])
+def test_early_stopping_is_watched_within_a_row(
+    name: str, batch: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = torch.tensor([0.2, 0.05, 0.01, 0.001], dtype=torch.float64)
+    changes = {"learning_rate": rates, "stop_from": 50, "patience": 12, "batch": batch}
+    _, calls = assert_equal_one_by_one(name, monkeypatch, **changes)
+    assert calls <= 25
+
+
+def test_a_member_that_diverges_while_it_is_watched_leaves_the_others_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rates = torch.tensor([0.01, 0.01, 10.0, 0.02], dtype=torch.float64)
+    changes = {"learning_rate": rates, "optimiser": "sgd", "stop_from": 1, "patience": 400}
+    outcome, _ = assert_equal_one_by_one("mean square", monkeypatch, **changes)
+    assert outcome.diverged[2] > 1
+    assert [outcome.diverged[m] for m in (0, 1, 3)] == [-1, -1, -1]
+
+
+def test_early_stopping_ends_before_the_last_step(monkeypatch: pytest.MonkeyPatch) -> None:
     changes = {"learning_rate": 0.2, "stop_from": 50, "patience": 5}
-    _, calls = assert_equal_one_by_one("mean square", monkeypatch, **changes)
-    assert calls == 1
+    assert_equal_one_by_one("mean square", monkeypatch, **changes)
     (stopped, _), (longer, _) = (trained("mean square", steps=n, **changes) for n in (300, 600))
     assert torch.equal(stopped, longer), "all have stopped before step 300"
 
@@ -142,7 +182,7 @@ def test_the_kernel_refuses_steps_that_are_not_in_memory() -> None:
     x, y = torch.zeros(1, 3, INPUTS), torch.zeros(1, 3)
     index = torch.zeros(1, 2, dtype=torch.int64)
     keys = torch.zeros(2, 1, 2, dtype=torch.int64)
-    factors = torch.ones(2, 2, dtype=torch.float64)
+    factors = torch.ones(2, 3, dtype=torch.float64)
     for rows, following in (
         (StepRows(x, index), NextSteps(factors)),
         (StepRows(x), NextSteps(factors, keys=keys, dropped=keys[0, 0, :1])),

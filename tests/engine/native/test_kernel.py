@@ -53,7 +53,7 @@ def test_only_tensors_of_the_right_shape_type_and_layout_reach_the_kernel() -> N
     none32, none64 = (torch.zeros(2, 32, dtype=kind) for kind in (torch.int32, torch.int64))
     wrong: list[tuple[Tensor, native.StepRows]] = [
         (net.flat, native.StepRows(x.double())),
-        (net.flat, native.StepRows(x[:1])),
+        (net.flat, native.StepRows(torch.zeros(3, 32, 3))),
         (net.flat, native.StepRows(torch.zeros(2, 32, 4))),
         (net.flat, native.StepRows(torch.zeros(2, 3, 32).transpose(1, 2))),
         (net.flat[:, :16], native.StepRows(x)),
@@ -83,7 +83,8 @@ def test_only_losses_that_fit_reach_the_kernel() -> None:
     square, drawn = MeanSquare().fused, native.FusedLoss("pinball")
     numbers = {"state": {"lambda_in": torch.ones(1), "soften": torch.ones(1)}}
     wrong: list[tuple[native.FusedLoss, Tensor, Tensor, Tensor, dict[str, Any]]] = [
-        (square, y[:1], y, net.grad, {}),
+        (square, torch.zeros(3, 32), y, net.grad, {}),
+        (square, y, y[:1], net.grad, {}),
         (square, y, y[:, :31], net.grad, {}),
         (square, y, y, net.grad[:1], {}),
         (native.FusedLoss("evidential"), y, y, net.grad, {}),

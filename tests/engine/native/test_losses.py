@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pi3nn.engine.losses import Info, KnownLoss, MeanSquare
+from pi3nn.engine.losses import Info, KnownLoss, Laplace, MeanSquare, Quantiles
 from pi3nn.engine.native import FusedLoss, LossInputs, StepRows
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.shape import Shape
@@ -19,7 +19,7 @@ PRECISION = [(torch.float64, 1e-9), (torch.float32, 1e-4)]
 GAMMA = 0.95
 TAUS = (0.025, 0.975)
 
-LOSSES: dict[str, tuple[int, KnownLoss | MeanSquare]] = {
+LOSSES: dict[str, tuple[int, KnownLoss | MeanSquare | Laplace | Quantiles]] = {
     "mean square": (1, MeanSquare()),
     "mean square of a root": (1, MeanSquare(0.2)),
     "mean square of a size": (1, MeanSquare(0.0)),
@@ -31,6 +31,9 @@ LOSSES: dict[str, tuple[int, KnownLoss | MeanSquare]] = {
     "sqr, pair": (1, sqr.known_loss(0.025)),
     "cqr": (2, KnownLoss(lambda *a: cqr.quantile_loss(*a, GAMMA), FusedLoss("pinball", TAUS))),
     "der": (4, der.LOSS),
+    "laplace": (1, Laplace()),
+    "median": (1, Quantiles((0.5,))),
+    "seven quantiles": (7, Quantiles((0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975))),
 }
 every_loss = pytest.mark.parametrize("name", LOSSES)
 
@@ -94,10 +97,35 @@ def test_values_and_gradients_agree_with_torch_at_50_states(
         (slope,) = torch.autograd.grad(values.sum(), leaf)
         ours, found, moved = by_kernel(fused, z, y, weights, uniform, own, passes)
         what = f"{name}, {extreme}, state {state}"
+        finite = values.detach().isfinite()
+        assert finite.all() or (name == "laplace" and extreme in ("large", "huge")), what
+        assert torch.equal(ours.isfinite(), finite), what
+        if not finite.all():
+            continue
         assert_near(ours, values.detach(), tolerance, what)
         assert_near(found, slope, tolerance, what)
         if fused.moves:
             assert_near(moved, about.state[fused.state[0]], tolerance, what)
+
+
+@pytest.mark.parametrize("name", ["mean square", "laplace", "median", "seven quantiles"])
+def test_rows_count_by_weights_of_any_size(name: str) -> None:
+    outputs, loss = LOSSES[name]
+    z, y = normal(1, "z", torch.float64, 3, 50, outputs), normal(1, "y", torch.float64, 3, 50)
+    weights = normal(1, "w", torch.float64, 3, 50).clamp(min=0)
+    leaf = z.clone().requires_grad_()
+    values = loss(leaf, y, weights, Info(0, weights.sign().sum(dim=1), None, {}))
+    (slope,) = torch.autograd.grad(values.sum(), leaf)
+    ours, found, _ = by_kernel(loss.fused, z, y, weights, y, {}, 1)
+    assert_near(ours, values.detach(), 1e-12)
+    assert_near(found, slope, 1e-12)
+
+
+def test_the_kernel_refuses_levels_that_are_not_one_for_every_output() -> None:
+    z, y = torch.zeros(1, 4, 3), torch.zeros(1, 4)
+    for levels in ((0.5,), tuple(i / 20 for i in range(1, 18))):
+        with pytest.raises(ValueError, match="constant"):
+            by_kernel(Quantiles(levels).fused, z, y, y + 1, y, {}, 1)
 
 
 def by_kernel(

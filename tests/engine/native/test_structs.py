@@ -22,7 +22,7 @@ def fields_in_cpp(file: str, name: str) -> list[tuple[str, type]]:
             continue
         kind, star, names = declared.groups()
         for declarator in names.split(","):
-            field, count = re.fullmatch(r"\s*\*?(\w+)(?:\[(\d)\])?\s*", declarator).groups()  # type: ignore[union-attr]
+            field, count = re.fullmatch(r"\s*\*?(\w+)(?:\[(\d+)\])?\s*", declarator).groups()  # type: ignore[union-attr]
             is_pointer = bool(star) or "*" in declarator
             of: type = ctypes.c_void_p if is_pointer else C_TYPES[kind]
             fields.append((field, of * int(count) if count else of))
