@@ -28,6 +28,11 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().split("\n", 1)[0]
 
 
+def on_one_line(text: str) -> str:
+    """With line breaks and other control characters, which a user's words may hold, as ``\\n``."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def sentence(error: BaseException) -> str:
     """What to say of a failure: a user's mistake in its own words, others with their type."""
     if isinstance(error, UserError):

@@ -44,3 +44,49 @@ def test_abandoned_is_what_a_process_that_is_gone_was_writing(tmp_path: Path) ->
     assert not atomic.abandoned(elsewhere)
     os.utime(elsewhere, (0, 0))
     assert atomic.abandoned(elsewhere)
+
+
+def left_behind(folder: Path, name: str) -> Path:
+    """A path that a process which is gone would have written to."""
+    program = f"from pi3nn import atomic; print(atomic.temporary_name({name!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return folder / done.stdout.strip()
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_that_writes_there_and_only_that(
+    tmp_path: Path,
+) -> None:
+    file, folder = left_behind(tmp_path, "out.csv"), left_behind(tmp_path, "member")
+    file.touch()
+    folder.mkdir()
+    (folder / "records.json").touch()
+    kept = [
+        tmp_path / atomic.temporary_name("mine"),  # a living process
+        tmp_path / f"{atomic.TEMPORARY}out.csv-other_host-999999-0123abcd",  # another machine
+        tmp_path / f"{atomic.TEMPORARY}of-another-program",
+        tmp_path / f"{atomic.TEMPORARY}notes",
+        tmp_path / f"out.csv-{file.name}",
+    ]
+    for path in kept:
+        path.touch()
+        os.utime(path, (0, 0))  # however old
+    atomic.write_text(tmp_path / "next.csv", "new")
+    assert sorted(tmp_path.iterdir()) == sorted([*kept, tmp_path / "next.csv"])
+
+
+def test_a_link_that_is_left_behind_is_removed_and_not_what_it_points_to(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    link = left_behind(tmp_path, "out.csv")
+    link.symlink_to(tmp_path / "precious")
+    assert atomic.clear(tmp_path) == [link.name]
+    assert os.listdir(tmp_path) == ["precious"]
+    assert atomic.clear(tmp_path / "nowhere") == []
+
+
+def test_a_folder_is_not_written_over(tmp_path: Path) -> None:
+    for path in (tmp_path, Path(".")):
+        with pytest.raises(IsADirectoryError, match="directory"):
+            atomic.write_text(path, "text")
+    assert os.listdir(tmp_path) == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pi3nn.errors import UserError, first_line, nearest, sentence
+from pi3nn.errors import UserError, first_line, nearest, on_one_line, sentence
 
 
 def test_the_nearest_valid_name_is_asked_after_and_nothing_far_is() -> None:
@@ -14,3 +14,7 @@ def test_a_users_mistake_is_said_in_its_own_words_others_with_their_type() -> No
     assert sentence(UserError("give\nmore")) == "give\nmore"
     assert sentence(ValueError("no\nframes")) == "ValueError: no"
     assert first_line(ValueError("\n one\ntwo")) == "one"
+
+
+def test_what_a_user_typed_can_not_break_a_sentence_or_color_a_screen() -> None:
+    assert on_one_line("a\nb \x1b[31m naïve 日本") == "a\\nb \\x1b[31m naïve 日本"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import multiprocessing
 import os
 import subprocess
@@ -14,7 +14,7 @@ import pytest
 
 from pi3nn import atomic
 from pi3nn.errors import UserError
-from pi3nn.store import Store
+from pi3nn.store import Store, upkeep
 
 
 def content(value: float = 1.0) -> dict[str, Any]:
@@ -52,25 +52,80 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_without_its_marker_does_not_exist(tmp_path: Path) -> None:
+def test_a_file_that_never_got_its_name_holds_no_member(tmp_path: Path) -> None:
+    """A process killed between the marks and the name."""
     store = Store(tmp_path)
     store.write("abc", **content())
-    (tmp_path / "abc" / "DONE").unlink()
-    assert "abc" not in store
-    assert store.rows() == []
-    store.write("abc", **content(2.0))
-    assert store.rows()[0]["picp"] == 2.0
-
-
-def test_a_folder_that_never_got_its_name_is_no_member(tmp_path: Path) -> None:
-    """A process killed between the marker and the name."""
-    store = Store(tmp_path)
-    store.write("abc", **content())
-    (tmp_path / "abc").rename(tmp_path / atomic.temporary_name("abc"))
-    assert store.keys() == []
-    assert store.rows() == []
+    (file,) = tmp_path.glob("*.members")
+    file.rename(tmp_path / atomic.temporary_name(file.name))
+    assert Store(tmp_path).keys() == []
+    assert Store(tmp_path).rows() == []
     store.write("abc", **content())
     assert store.keys() == ["abc"]
+
+
+def test_members_written_together_share_one_file_and_are_there_when_it_is(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.together():
+        for number in range(5):
+            store.write(f"key{number}", **content(number))
+        assert Store(tmp_path).keys() == []
+    assert len(list(tmp_path.glob("*.members"))) == 1
+    assert [row["picp"] for row in Store(tmp_path).rows()] == [0, 1, 2, 3, 4]
+
+
+def test_nothing_is_left_of_a_file_that_was_not_finished(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with contextlib.suppress(KeyboardInterrupt), store.together():
+        store.write("abc", **content())
+        raise KeyboardInterrupt
+    assert os.listdir(tmp_path) == []
+    assert "abc" not in store
+
+
+def test_what_another_process_has_written_is_found(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert store.keys() == []
+    Store(tmp_path).write("abc", **content())
+    assert store.result("abc") == content()["result"]
+
+
+def test_only_a_damaged_member_is_set_aside(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write("abc", **content())
+    store.set_aside("abc")
+    assert "abc" in store
+    assert not store.aside.exists()
+
+
+def test_what_is_stored_stays_unless_it_is_forced(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for value, force, kept in ((1.0, False, 1.0), (2.0, False, 1.0), (3.0, True, 3.0)):
+        store.write("abc", **content(value), force=force)
+        assert [row["picp"] for row in Store(tmp_path).rows()] == [kept]
+        assert len(list(tmp_path.glob("*.members"))) == 1
+
+
+def test_of_members_that_are_stored_in_part_only_the_others_are_written(tmp_path: Path) -> None:
+    first, second = Store(tmp_path), Store(tmp_path)
+    with first.together():
+        first.write("abc", **content(1.0))
+        first.write("def", **content(1.0))
+        second.write("abc", **content(2.0))
+    values = {row["key"]: row["picp"] for row in Store(tmp_path).rows()}
+    assert values == {"abc": 2.0, "def": 1.0}
+    assert upkeep.verify(first).sentences == []
+
+
+def test_levels_that_another_process_has_added_meanwhile_stay(tmp_path: Path) -> None:
+    first, second = Store(tmp_path), Store(tmp_path)
+    first.write("abc", **content())
+    with first.together():
+        for store, gamma in ((first, 0.8), (second, 0.9)):
+            result = store.result("abc")
+            result["records"].append({"set": "test", "gamma": gamma})
+            store.replace("abc", result, store.predictions("abc"))
+    assert Store(tmp_path).levels("abc") == [0.9, 0.95]
 
 
 def test_records_and_predictions_are_replaced_whole(tmp_path: Path) -> None:
@@ -85,10 +140,10 @@ def test_records_and_predictions_are_replaced_whole(tmp_path: Path) -> None:
 
 
 def test_nothing_is_pickled(tmp_path: Path) -> None:
-    Store(tmp_path).write("abc", **content())
-    for path in (tmp_path / "abc").glob("*.npz"):
-        with np.load(path, allow_pickle=False) as file:
-            assert all(file[name].dtype != object for name in file.files)
+    strange = content() | {"weights": {"w": np.array([{}], dtype=object)}}
+    Store(tmp_path).write("abc", **strange)
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        Store(tmp_path).weights("abc")
 
 
 def _write_often(root: Path, value: float) -> None:
@@ -104,9 +159,10 @@ def test_processes_that_write_the_same_key_leave_one_whole_member(tmp_path: Path
     for writer in writers:
         writer.join()
         assert writer.exitcode == 0
-    assert os.listdir(tmp_path) == ["same"]
+    assert len(list(tmp_path.glob("*.members"))) == 1
+    assert not list(tmp_path.rglob(".tmp*"))
     assert Store(tmp_path).rows()[0]["picp"] in (1.0, 2.0)
-    assert Store(tmp_path).verify() == ([], [])
+    assert upkeep.verify(Store(tmp_path)) == upkeep.Findings()
 
 
 def test_a_folder_that_is_a_file_is_one_clear_sentence(tmp_path: Path) -> None:
@@ -131,29 +187,3 @@ def test_a_full_or_read_only_disk_is_one_clear_sentence_and_leaves_nothing(
         assert os.listdir(tmp_path) == []
     finally:
         subprocess.run(["umount", tmp_path], check=True)
-
-
-def test_verify_leaves_alone_what_a_living_process_is_writing(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.write("abc", **content())
-    (tmp_path / atomic.temporary_name("def")).mkdir()
-    (tmp_path / "abc" / atomic.temporary_name("records.json")).touch()
-    (tmp_path / ".tmp-abc-elsewhere-1-0").mkdir()  # nobody can see from here whether it lives
-    assert store.verify() == ([], [])
-
-
-def test_verify_clears_what_is_a_day_old_wherever_it_came_from(tmp_path: Path) -> None:
-    for name in (".tmp-abc-elsewhere-1-0", ".tmp-x", atomic.temporary_name("def")):
-        (tmp_path / name).mkdir()
-        os.utime(tmp_path / name, (0, 0))
-    removed, damaged = Store(tmp_path).verify()
-    assert (len(removed), damaged, os.listdir(tmp_path)) == (3, [], [])
-
-
-def test_verify_names_a_member_with_an_unreadable_file(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.write("abc", **content())
-    (tmp_path / "abc" / "records.json").write_text(json.dumps({"half": 1})[:-3])
-    _, damaged = store.verify()
-    assert len(damaged) == 1
-    assert damaged[0].startswith("abc: JSONDecodeError")
