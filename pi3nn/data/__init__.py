@@ -83,6 +83,14 @@ def load(config: Mapping[str, Any]) -> Dataset:
     return _load(source(config["source"]).Settings(**config))
 
 
+def comes_along(config: Mapping[str, Any]) -> bool:
+    """Whether a data set is wherever the package is: bundled or generated, of no other file."""
+    module = source(config["source"])
+    chosen = module.Settings(**config)
+    fetched = module.downloads(chosen) if hasattr(module, "downloads") else []
+    return not fetched and getattr(chosen, "path", None) is None
+
+
 def open_dataset(name: str, /, **overrides: Any) -> Dataset:
     """Load a data set by its name, as `settings` gives it."""
     return _load(settings(name, **overrides))

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from pi3nn.errors import UserError, nearest
+from pi3nn.later import pandas as pd
 
 if TYPE_CHECKING:
     from pi3nn.data.own.columns import Schema
@@ -65,16 +65,24 @@ class Rows:
     """Named rows in original units: ``x (N, D)``, ``y (N,)``; `index` labels rows.
 
     An index is what a figure has on its axis: dates, or the input itself where there is one only.
+    Rows of one of the `groups`, and neighbours in `time`, stay together when folds are made;
+    `weights` say how much a row counts. Each is ``(N,)``. `folds (N, R)`, where they are given, are
+    those of a cross-fit.
     """
 
     x: Array
     y: Array
     index: NDArray[Any] | None = None
+    groups: NDArray[np.int64] | None = None
+    time: Array | None = None
+    weights: Array | None = None
+    folds: NDArray[np.int64] | None = None
 
     def take(self, numbers: NDArray[np.int64]) -> Rows:
         """The rows of these numbers, in this order."""
-        index = None if self.index is None else self.index[numbers]
-        return Rows(self.x[numbers], self.y[numbers], index)
+        taken: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        cut: dict[str, Any] = {n: None if v is None else v[numbers] for n, v in taken.items()}
+        return Rows(**cut)
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,9 @@ class Split:
             digest.update(f"{name} {rows.x.shape} ".encode())
             digest.update(np.ascontiguousarray(rows.x).tobytes())
             digest.update(np.ascontiguousarray(rows.y).tobytes())
+            for name, values in (("groups", rows.groups), ("time", rows.time)):
+                if values is not None:
+                    digest.update(f"{name} ".encode() + np.ascontiguousarray(values).tobytes())
         return digest.hexdigest()
 
 

@@ -29,7 +29,9 @@ def checksums() -> dict[str, str]:
 def entries(source: str) -> dict[str, dict[str, Any]]:
     """What ``<source>/facts.yaml`` says of each data set."""
     text = (paths.bundled_data() / source / "facts.yaml").read_text(encoding="utf-8")
-    by_name: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    # Ten times as fast where PyYAML has its C library.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    by_name: dict[str, dict[str, Any]] = yaml.load(text, Loader=loader)
     return by_name
 
 

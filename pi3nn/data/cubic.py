@@ -11,14 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import pandas as pd
 from numpy.random import Generator
 from omegaconf import MISSING
 
 from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split, check_choice, check_positive
 from pi3nn.errors import UserError
+from pi3nn.later import pandas as pd
 
 HEAVY_DEGREES = 2.0  # of Student's t: its variance is infinite
+MOST_ROWS = 1_000_000  # of a set: all of them are in memory
+LARGEST_SHIFT = 1e5  # of the mean, in standard deviations; its cube is still a number like others
 DRAWS = ("numpy", "torch")
 NOISES = ("normal", "heavy")
 
@@ -111,10 +113,18 @@ def load(settings: Settings) -> Dataset:
     check_choice(settings, "draws", DRAWS)
     check_choice(settings, "noise", NOISES)
     check_positive(settings, "rows", "test_rows", "ood_rows")
+    for key in ("rows", "test_rows", "ood_rows", "line_rows"):
+        if getattr(settings, key) > MOST_ROWS:
+            raise UserError(f"dataset.{key}={getattr(settings, key)}: at most {MOST_ROWS}")
     if settings.line_rows < 0 or (settings.line_rows and settings.dimension != 1):
         raise UserError(f"dataset.line_rows={settings.line_rows}: 0 or more, for one input only")
     if settings.shifts and settings.dimension == 1:
         raise UserError("dataset.shifts is for dataset.dimension=10 only")
+    for key, shifts in (("shift", [settings.shift]), ("shifts", settings.shifts)):
+        if odd := [shift for shift in shifts if not abs(shift) <= LARGEST_SHIFT]:
+            raise UserError(
+                f"dataset.{key}={odd[0]:g}: from {-LARGEST_SHIFT:g} to {LARGEST_SHIFT:g}"
+            )
     if settings.draws == "torch" and (settings.dimension, settings.noise) != (10, "normal"):
         raise UserError("dataset.draws=torch is for dataset.dimension=10 and normal noise only")
     return CubicDataset(settings)

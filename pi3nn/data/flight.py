@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from omegaconf import MISSING
 
@@ -25,6 +22,9 @@ from pi3nn.data import bundled, download
 from pi3nn.data.base import Dataset, Facts, Rows, Split, check_choice, check_positive
 from pi3nn.data.own import reading
 from pi3nn.errors import UserError
+from pi3nn.later import arrow_parquet as pq
+from pi3nn.later import pandas as pd
+from pi3nn.later import pyarrow as pa
 
 JANUARY_TO_APRIL = "flight/flights_2008_jan_apr.csv.gz"
 MONTHLY = "flight/On_Time_Reporting_Carrier_On_Time_Performance_1987_present_2008_{month}.zip"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pi3nn.data.base import Array, Rows, Split
+from pi3nn.data.discrete import values_of
 from pi3nn.errors import UserError
 
 Index = NDArray[np.int64]
+
+_LARGEST = 1e18  # standardised: networks square values, and single precision ends at 3e38
 
 
 def hold_out(n_rows: int, share: float, seed: int) -> tuple[Index, Index]:
@@ -38,6 +41,12 @@ def hold_out(n_rows: int, share: float, seed: int) -> tuple[Index, Index]:
     return order[n_held:], order[:n_held]
 
 
+def drawn(n_rows: int, wanted: int, seed: int) -> Index:
+    """Numbers of `wanted` rows, drawn at random, in the order of the rows."""
+    order = np.random.RandomState(seed % 2**32).permutation(n_rows)
+    return np.sort(order[:wanted]).astype(np.int64, copy=False)
+
+
 def train_test(rows: Rows, seed: int, test_share: float = 0.1) -> Split:
     """The sets ``train`` and ``test`` of split number `seed`, drawn by `hold_out`."""
     train, test = hold_out(len(rows.y), test_share, seed)
@@ -55,6 +64,7 @@ class Scaler:
     x_std: Array  # (D,)
     y_mean: float
     y_std: float
+    y_values: Array | None = None  # of a target that takes few
 
     @classmethod
     def fit(cls, rows_x: ArrayLike, rows_y: ArrayLike, unbiased: bool = False) -> Scaler:
@@ -86,7 +96,8 @@ class Standardised:
 
     ``sets``: the split's, ``train`` without the rows held out, and ``held_out``, those rows.
     ``scalars``: ``y_mean`` and ``y_std`` of the standardisation, and ``y_range``, the range of y over
-    training and test rows in standardised units (the paper divides widths by it).
+    training and test rows in standardised units (the paper divides widths by it); ``rows_given``, the
+    number of training rows, where not all of them are learned from.
     ``scaler``: the standardisation itself.
     """
 
@@ -95,7 +106,9 @@ class Standardised:
     scaler: Scaler
 
 
-def standardise(split: Split, scaling: str, holdout: float, seed: int) -> Standardised:
+def standardise(
+    split: Split, scaling: str, holdout: float, seed: int, most_rows: int | None = None
+) -> Standardised:
     """Hold out a share of the training rows and standardise all rows of a split.
 
     Parameters
@@ -108,29 +121,40 @@ def standardise(split: Split, scaling: str, holdout: float, seed: int) -> Standa
         are).
     holdout, seed
         Share of the training rows that become the set ``held_out`` (0: none), and what draws them.
+    most_rows
+        Where there are more training rows, so many of them are drawn, and the others left out.
 
     Raises
     ------
     UserError
-        When there are too few rows, or all training rows have the same target.
+        When there are too few rows, all training rows have the same target, or values are so large
+        that nothing can be computed with them.
     """
     train, sets = split.train, dict(split.sets)
+    given = len(train.y)
+    if most_rows is not None and given > most_rows:
+        sets["train"] = train = train.take(drawn(given, most_rows, seed))
     if holdout > 0:
         kept, held = hold_out(len(train.y), holdout, seed)
         sets["held_out"] = train.take(held)
         sets["train"] = train = train.take(kept)
     if np.ptp(train.y) == 0:
         raise UserError("the target is the same in all training rows: there is nothing to learn")
-    scaler = _scaler(scaling, split, train)
-    scaled = {
-        name: Rows(scaler.x(rows.x), scaler.y(rows.y), rows.index) for name, rows in sets.items()
-    }
+    with np.errstate(over="ignore", invalid="ignore"):  # of which `_check_size` tells
+        scaler = replace(_scaler(scaling, split, train), y_values=values_of(train.y))
+        scaled = {
+            name: replace(rows, x=scaler.x(rows.x), y=scaler.y(rows.y))
+            for name, rows in sets.items()
+        }
+    _check_size(scaler, scaled)
     targets = np.concatenate([rows.y for rows in _train_and_test(split)])
     scalars = {
         "y_mean": scaler.y_mean,
         "y_std": scaler.y_std,
         "y_range": float(np.ptp(targets) / scaler.y_std),
     }
+    if most_rows is not None and given > most_rows:
+        scalars["rows_given"] = float(given)
     return Standardised(scaled, scalars, scaler)
 
 
@@ -166,6 +190,20 @@ def _scaler(scaling: str, split: Split, train: Rows) -> Scaler:
     return Scaler.fit(np.concatenate([r.x for r in rows]), np.concatenate([r.y for r in rows]))
 
 
+def _check_size(scaler: Scaler, sets: Mapping[str, Rows]) -> None:
+    """Refuse what is too large in a set, or makes mean and deviation too large to be numbers."""
+    for name, rows in sets.items():
+        for what, deviation, values in (
+            ("an input", scaler.x_std, rows.x),
+            ("the target", scaler.y_std, rows.y),
+        ):
+            if not (np.isfinite(deviation).all() and (np.abs(values) < _LARGEST).all()):
+                raise UserError(
+                    f"{what} is too large to be computed with, or far too large for the training "
+                    f"rows, in the set {name}: look for a slip or a code for missing values"
+                )
+
+
 def _std(values: Array, ddof: int) -> Array:
     """Standard deviation of each column; 1 where a column is constant.
 
@@ -174,5 +212,9 @@ def _std(values: Array, ddof: int) -> Array:
     noise an input. So constancy is judged by the range of the values, which no sum can blur,
     relative to their size, so that a column in very small units still counts as varying.
     """
-    constant = np.ptp(values, axis=0) <= 1e-10 * np.abs(values).max(axis=0)
-    return np.where(constant, 1.0, values.std(axis=0, ddof=ddof))
+    largest = np.abs(values).max(axis=0)
+    constant = np.ptp(values, axis=0) <= 1e-10 * largest
+    deviation = values.std(axis=0, ddof=ddof)
+    if ((deviation == 0) & ~constant).any():  # so small that their squares are 0
+        deviation = largest * (values / np.where(largest > 0, largest, 1)).std(axis=0, ddof=ddof)
+    return np.where(constant, 1.0, deviation)

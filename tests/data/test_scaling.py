@@ -193,6 +193,24 @@ def test_a_constant_target_is_refused() -> None:
         scaling.standardise(split, "train", 0.0, seed=1)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("how", ["train", "none"])
+@pytest.mark.parametrize("value", [1e300, -1.7e308, 1e40])
+@pytest.mark.parametrize(
+    ("what", "name"), [("input", "train"), ("target", "train"), ("input", "test")]
+)
+def test_values_too_large_to_be_computed_with_are_refused(
+    what: str, name: str, value: float, how: str
+) -> None:
+    sets = {n: Rows(np.arange(6.0)[:, None], np.arange(6.0)) for n in ("train", "test")}
+    (sets[name].x if what == "input" else sets[name].y)[3] = value
+    if (name, how, value) == ("train", "train", 1e40):  # large, and standardised like any other
+        assert abs(scaling.standardise(Split(sets), how, 0.0, 1).sets["train"].x).max() < 10
+        return
+    with pytest.raises(UserError, match=f"{what} is too large .* in the set"):
+        scaling.standardise(Split(sets), how, 0.0, 1)
+
+
 def test_mean_shifts_by_hand() -> None:
     sets = small_split().sets
     assert scaling.mean_shifts(sets, ["a", "b"]) == {
@@ -200,3 +218,21 @@ def test_mean_shifts_by_hand() -> None:
         "test": {"a": 4.0, "b": 0.0},
     }
     assert scaling.mean_shifts(sets, ["a"]) == {}, "rows that are not simply their inputs"
+
+
+def test_of_more_rows_than_are_learned_from_so_many_are_drawn_and_it_is_recorded() -> None:
+    source = np.random.default_rng(1)
+    rows = Rows(source.normal(size=(100, 2)), source.normal(size=100), groups=np.arange(100))
+    split = Split({"train": rows, "test": rows.take(np.arange(5))})
+    few = scaling.standardise(split, "none", 0.0, seed=1, most_rows=30)
+    assert few.scalars["rows_given"] == 100
+    assert len(few.sets["train"].y) == 30 == len(set(few.sets["train"].groups))
+    assert len(few.sets["test"].y) == 5
+    np.testing.assert_array_equal(
+        few.sets["train"].y, scaling.standardise(split, "none", 0.0, 1, 30).sets["train"].y
+    )
+    other = scaling.standardise(split, "none", 0.0, seed=2, most_rows=30)
+    assert (few.sets["train"].groups != other.sets["train"].groups).any()
+    every = scaling.standardise(split, "none", 0.0, seed=1, most_rows=100)
+    assert "rows_given" not in every.scalars
+    np.testing.assert_array_equal(every.sets["train"].y, rows.y)

@@ -18,12 +18,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pi3nn.data.base import Array
 from pi3nn.errors import UserError, nearest
+from pi3nn.later import arrow_compute as pc
+from pi3nn.later import pyarrow as pa
 
 MOST_LEVELS = 100
 """A column of more different texts is a name or a remark, not a category."""
@@ -31,7 +31,7 @@ MOST_LEVELS = 100
 MISPRINTS = 0.1
 """Texts in at most this share of the values of a column make it a number column with mistakes."""
 
-_TRUE_FALSE = pa.array(["true", "false"])
+_TRUE_FALSE = ["true", "false"]
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?(?i:inf|infinity)$"
 _DATE = r"^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.]([0-9]{4}|[0-9]{2}))([ T].*)?$"
 
@@ -161,12 +161,13 @@ def _learn(column: pa.ChunkedArray, name: str, category: bool, where: str) -> In
             return InputColumn(name, "number")
         if share >= 1 - MISPRINTS:
             numbers(texts, name, where, 1, f", or dataset.categories=[{name}] if they are labels")
-        if pc.all(pc.is_in(pc.utf8_lower(values), _TRUE_FALSE)).as_py():
+        if pc.all(pc.is_in(pc.utf8_lower(values), pa.array(_TRUE_FALSE))).as_py():
             return InputColumn(name, "boolean")
         if pc.all(pc.match_substring_regex(values, _DATE)).as_py():
             raise UserError(
-                f"{where}: column '{name}' holds dates, such as {values[0]}: make numbers of it first "
-                f"(the year, the month, days since a day), or {leave_out}"
+                f"{where}: column '{name}' holds dates, such as {values[0]}: dataset.time={name} tests on "
+                "the last stretch of time; or make numbers of it (the year, the month), or "
+                f"{leave_out}"
             )
     levels = sorted(pc.unique(values).to_pylist())
     if len(levels) > MOST_LEVELS:
@@ -179,6 +180,12 @@ def _learn(column: pa.ChunkedArray, name: str, category: bool, where: str) -> In
 
 def numbers(texts: pa.Array, name: str, where: str, first_row: int = 1, advice: str = "") -> Array:
     """The numbers in a column of texts, NaN where it is null; anything else is refused."""
+    try:
+        values: Array = pc.cast(texts, pa.float64()).to_numpy(zero_copy_only=False)
+    except ValueError:  # what is wrong, and where?
+        values = np.array([np.nan])
+    if np.isfinite(values).all():  # most columns, without a look at every text
+        return values
     fine = pc.fill_null(pc.match_substring_regex(texts, _NUMBER), True)
     if not pc.all(fine).as_py():
         first = int(pc.index(fine, False).as_py())
@@ -187,7 +194,7 @@ def numbers(texts: pa.Array, name: str, where: str, first_row: int = 1, advice: 
             f"{where}, row {first_row + first}, column '{name}': '{texts[first]}' is not a number"
             f"{f' ({count} values are not)' if count > 1 else ''}: correct it{advice}"
         )
-    values: Array = pc.cast(texts, pa.float64()).to_numpy(zero_copy_only=False)
+    values = pc.cast(texts, pa.float64()).to_numpy(zero_copy_only=False)
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
         raise UserError(
@@ -200,7 +207,7 @@ def numbers(texts: pa.Array, name: str, where: str, first_row: int = 1, advice: 
 def _booleans(texts: pa.Array, name: str, where: str, first_row: int) -> Array:
     lower = pc.utf8_lower(texts)
     # An empty cell is_in nothing, but it is missing, not wrong.
-    fine = pc.or_(pc.is_in(lower, _TRUE_FALSE), pc.is_null(texts))
+    fine = pc.or_(pc.is_in(lower, pa.array(_TRUE_FALSE)), pc.is_null(texts))
     if not pc.all(fine).as_py():
         first = int(pc.index(fine, False).as_py())
         raise UserError(

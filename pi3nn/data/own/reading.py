@@ -21,13 +21,14 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet as pq
-
+from pi3nn.data.own import bounds
 from pi3nn.errors import UserError
+from pi3nn.later import arrow_compute as pc
+from pi3nn.later import arrow_csv
+from pi3nn.later import arrow_parquet as pq
+from pi3nn.later import pyarrow as pa
 
+_CODECS = {".gz": "gzip", ".bz2": "bz2"}
 BLOCK = 1 << 20  # bytes of text parsed at a time; Arrow reads some thirty blocks ahead
 
 
@@ -77,13 +78,17 @@ def trimmed(batch: pa.RecordBatch) -> pa.RecordBatch:
     columns = []
     for column in batch.columns:
         texts = pc.utf8_trim_whitespace(column)
-        missing = pc.is_in(pc.utf8_lower(texts), pa.array(["", "nan", "nat"]))
-        columns.append(pc.if_else(missing, pa.scalar(None, pa.string()), texts))
+        shortest = pc.min(pc.binary_length(texts)).as_py() or 0
+        if shortest <= len("nan"):
+            missing = pc.is_in(pc.utf8_lower(texts), pa.array(["", "nan", "nat"]))
+            texts = pc.if_else(missing, pa.scalar(None, pa.string()), texts)
+        columns.append(texts)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def columns(path: Path) -> list[str]:
     """Names of a table's columns; each may be there only once."""
+    bounds.check_file(path)
     if _is_parquet(path):
         try:
             with readable(path), path.open("rb") as file:
@@ -116,8 +121,10 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     with readable(path):
         try:
             if path.suffix == ".zip":
-                with zipfile.ZipFile(path) as archive, archive.open(the_table_in(archive)) as file:
-                    yield file
+                with zipfile.ZipFile(path) as archive:
+                    bounds.check_archive(path, archive)
+                    with archive.open(the_table_in(archive)) as file:
+                        yield file
             else:
                 with openers.get(path.suffix, open)(path, "rb") as file:
                     yield file
@@ -153,7 +160,7 @@ def _delimiter(path: Path) -> str:
 
 def _header(path: Path) -> list[str]:
     with open_bytes(path) as file:
-        line = file.readline(1 << 20)
+        line = bounds.first_line(path, file)
     try:
         names = next(csv.reader([line.decode("utf-8-sig")], delimiter=_delimiter(path)), [])
         text = b"\0" not in line
@@ -183,20 +190,22 @@ def _match(
 
 
 def _parquet(path: Path, names: list[str], _: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+    size = path.stat().st_size
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(columns=names):
+        bounds.check_cells(path, file.metadata.num_rows * len(names))
+        for batch in bounds.bounded(path, file.iter_batches(columns=names), lambda: size):
             yield batch.select(names)
 
 
 def _csv(path: Path, names: list[str], types: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     with (
-        _arrow_bytes(path) as file,
-        pa.csv.open_csv(
+        _arrow_bytes(path) as (file, packed),
+        arrow_csv.open_csv(
             file,
             # One thread: only then do errors carry the number of the line.
-            read_options=pa.csv.ReadOptions(use_threads=False, block_size=BLOCK),
-            parse_options=pa.csv.ParseOptions(delimiter=_delimiter(path)),
-            convert_options=pa.csv.ConvertOptions(
+            read_options=arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK),
+            parse_options=arrow_csv.ParseOptions(delimiter=_delimiter(path)),
+            convert_options=arrow_csv.ConvertOptions(
                 include_columns=names,
                 column_types=dict(zip(names, types.values(), strict=True)),
                 strings_can_be_null=True,
@@ -204,12 +213,12 @@ def _csv(path: Path, names: list[str], types: Mapping[str, Any]) -> Iterator[pa.
             ),
         ) as reader,
     ):
-        yield from reader
+        yield from bounds.bounded(path, reader, packed)
 
 
 @contextmanager
-def _arrow_bytes(path: Path) -> Iterator[pa.NativeFile]:
-    """As `open_bytes`, with nothing of Python's in the file.
+def _arrow_bytes(path: Path) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]:
+    """As `open_bytes`, with nothing of Python's in the file; and how much was read of it, packed.
 
     Arrow reads ahead in a thread of its own, and lets go of the file a moment after its end. Were it
     a file of Python's, and should Python end in that moment, the thread would abort the process.
@@ -218,11 +227,13 @@ def _arrow_bytes(path: Path) -> Iterator[pa.NativeFile]:
         with open_bytes(path) as file, pa.BufferOutputStream() as unpacked:
             shutil.copyfileobj(file, unpacked, BLOCK)
             whole = unpacked.getvalue()
-        yield pa.BufferReader(whole)
+        yield pa.BufferReader(whole), lambda: len(whole)  # bounded before it was unpacked
         return
     with readable(path):
         try:
-            yield pa.input_stream(path, compression="detect", buffer_size=BLOCK)
+            packed = pa.OSFile(str(path), "rb")
+            codec = _CODECS.get(path.suffix)
+            yield pa.CompressedInputStream(packed, codec) if codec else packed, packed.tell
         except OSError as error:
             if error.errno is not None:
                 raise
@@ -246,9 +257,11 @@ def _sheet(path: Path, rows: int | None = None) -> dict[str, list[Any]]:
         ) from error
     with readable(path):
         try:
+            with zipfile.ZipFile(path) as archive:
+                bounds.check_archive(path, archive)
             book = openpyxl.load_workbook(path, read_only=True, data_only=True)
             lines = book.worksheets[0].iter_rows(values_only=True)
-        except OSError:
+        except (OSError, UserError):
             raise
         except Exception as error:  # what a damaged workbook raises depends on where it is damaged
             raise UserError(f"{path} is not a whole Excel workbook") from error
@@ -269,6 +282,10 @@ def _sentence(path: Path, text: str, names: list[str]) -> str:
         return f"{where}: {columns[2]} values where the header names {columns[1]} columns"
     if "invalid UTF8" in text:
         return f"{where}: not UTF-8 text: save it as a UTF-8 CSV"
+    if "out of sync" in text:
+        return f"{where}: a value goes on in the next line: look for an open quote"
+    if "straddling" in text:
+        return f"{path}: a line is longer than a megabyte: look for an open quote, or a missing line break"
     if value := re.search(r"column #(\d+).*invalid value '(.*)'", text, re.DOTALL):
         return f"{where}, column {names[int(value[1])]}: '{value[2]}' is not a number"
     return f"{where}: {text}"

@@ -79,7 +79,7 @@ def test_arrow_reads_ahead_in_files_that_are_its_own(tmp_path: Path, name: str) 
         ".zip": zipped({"t.csv": TEXT}),
     }
     (tmp_path / name).write_bytes(packed.get(Path(name).suffix, text))
-    with reading._arrow_bytes(tmp_path / name) as file:
+    with reading._arrow_bytes(tmp_path / name) as (file, _):
         assert isinstance(file, pa.NativeFile)
         assert not isinstance(file, pa.PythonFile)
         assert file.read() == text
