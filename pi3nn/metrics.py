@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,6 +77,53 @@ def interval_score(lower: ArrayLike, upper: ArrayLike, y: ArrayLike, gamma: floa
     lower, upper, y = np.asarray(lower), np.asarray(upper), np.asarray(y)
     missed = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
     return np.mean(upper - lower + 2 / (1 - gamma) * missed, axis=-1)
+
+
+class IntervalScoreScorer:
+    """A scorer for scikit-learn's searches: minus the mean interval score at `level`, so that more is better.
+
+    It asks an estimator of ours, in whatever wrapper, for ``predict(X, levels=[level])``. With several
+    targets it is the mean over these. ``sample_weight (rows,)`` says how much each row counts; with
+    scikit-learn's metadata routing it is asked for by ``set_score_request(sample_weight=True)``.
+    """
+
+    def __init__(self, level: float) -> None:
+        if not 0 < level < 1:
+            raise ValueError(f"level={level}: a confidence level lies between 0 and 1, such as 0.9")
+        self.level = level
+        self._requests: dict[str, Any] = {}
+
+    def __call__(
+        self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        bounds = np.asarray(estimator.predict(X, levels=[self.level]))  # (rows, 2 x targets)
+        targets = np.asarray(y).reshape(len(bounds), -1)
+        lower, upper = bounds[:, ::2, None], bounds[:, 1::2, None]
+        each = interval_score(lower, upper, targets[..., None], self.level)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        return -float(np.average(each.mean(axis=1), weights=weights))
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Whether, or under which name, weights given to a search are for the scorer, too."""
+        self._requests = {"sample_weight": sample_weight}
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        """What scikit-learn's metadata routing asks of a scorer."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        for name, wanted in self._requests.items():
+            request.score.add_request(param=name, alias=wanted)
+        return request
+
+    def __repr__(self) -> str:
+        return f"interval_score_scorer({self.level:g})"
+
+
+def interval_score_scorer(level: float) -> IntervalScoreScorer:
+    """A scorer for scikit-learn's searches, see `IntervalScoreScorer`."""
+    return IntervalScoreScorer(level)
 
 
 def confidence_score(width: ArrayLike, train_width_mean: ArrayLike, clip: bool = True) -> Any:

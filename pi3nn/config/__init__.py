@@ -1,26 +1,41 @@
 """The configuration of a run: its keys, the settings of the experiments, and what a member is named by."""
 
 from pi3nn.config.check import check
-from pi3nn.config.choices import chosen_names, names, schema_of, search_path, use_folders
+from pi3nn.config.choices import ancestors, chosen_names, names, schema_of, search_path, use_folders
 from pi3nn.config.compose import (
     apply,
     composed,
     differences,
+    file_name,
+    only_chooses,
     register,
     resolved,
     settle_sweep,
     sweep_points,
 )
 from pi3nn.config.identity import as_hashed, decisive, without_removed
+from pi3nn.config.meanings import key_meanings
 from pi3nn.config.origins import explain, say_added
 from pi3nn.config.own import check_chosen
-from pi3nn.config.schema import LISTS, Calibrate, RunConfig, Scaling
+from pi3nn.config.schema import (
+    EXAMPLE,
+    LISTS,
+    RUN_ALL,
+    Calibrate,
+    Objective,
+    RunConfig,
+    Scaling,
+)
 
 __all__ = [
+    "EXAMPLE",
     "LISTS",
+    "RUN_ALL",
     "Calibrate",
+    "Objective",
     "RunConfig",
     "Scaling",
+    "ancestors",
     "apply",
     "as_hashed",
     "check",
@@ -30,7 +45,10 @@ __all__ = [
     "decisive",
     "differences",
     "explain",
+    "file_name",
+    "key_meanings",
     "names",
+    "only_chooses",
     "register",
     "resolved",
     "say_added",

@@ -32,13 +32,13 @@ def register(arguments: Sequence[str] = ()) -> None:
     store = ConfigStore.instance()
     if "schema" not in store.repo:
         register_schemas()
-    OmegaConf.register_new_resolver("file_name", _file_name, replace=True)
+    OmegaConf.register_new_resolver("file_name", file_name, replace=True)
     OmegaConf.register_new_resolver("for_source", _for_source, replace=True)
     if choices.use_folders(arguments) or "settings" not in store.repo:
         register_settings()
 
 
-def _file_name(path: str) -> str:
+def file_name(path: str) -> str:
     """What a data set is named after its file: without endings, other characters as ``_``."""
     file = Path(path)
     if file.suffix in (".gz", ".bz2", ".zip"):
@@ -100,6 +100,19 @@ def apply(cfg: DictConfig, point: dict[str, Any]) -> DictConfig:
 # What decides the numbers of a run, so that they may be held against the paper's; all of `dataset` and
 # `method` as well. Levels do not: each is compared with its own.
 _COMPARED = ("scaling", "holdout", "encoder", "calibrate", "splits", "seeds", "unit")
+_NOT_COMPARED = (
+    "levels", "objective", "store", "device", "engine", "workers", "memory", "save_model", "plan", "explain",
+    "force", "detach",
+)  # fmt: skip
+
+
+def only_chooses(overrides: Sequence[str]) -> bool:
+    """Whether a run has the experiment's own numbers by what was typed: then `differences` has none.
+
+    So it is where overrides choose among what comes with the project, or set what decides no number.
+    """
+    keys = {override.partition("=")[0] for override in overrides}
+    return not choices.search_path() and keys <= {*choices.GROUPS, *_NOT_COMPARED}
 
 
 def differences(cfg: DictConfig) -> list[str]:

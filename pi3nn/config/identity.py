@@ -12,6 +12,8 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from pi3nn.data.folds import CROSS_FITS
+
 # What decides a member's numbers, besides its split, seed and level.
 DECISIVE = (
     "experiment",
@@ -22,6 +24,9 @@ DECISIVE = (
     "holdout",
     "encoder",
     "calibrate",
+    "folds",
+    "repeats",
+    "widen",
     "device",
     "engine",
 )
@@ -39,6 +44,9 @@ ADDED: dict[str, Any] = {
     "method.bounds_steps": None,
     "method.bounds_learning_rate": None,
     "method.output": "abs",
+    "widen": "none",
+    "dataset.groups": None,
+    "dataset.time": None,
 }
 
 # Settings that came later: key -> the one whose value it had before; left out where they are the same.
@@ -54,6 +62,12 @@ REMOVED: dict[str, dict[str, Any]] = {
 def decisive(resolved: Mapping[Any, Any]) -> dict[str, Any]:
     """What decides a member's numbers, of a resolved configuration with one point of its sweep."""
     chosen = {key: copy.deepcopy(resolved[key]) for key in DECISIVE}
+    if chosen["calibrate"] in CROSS_FITS:
+        chosen["holdout"] = 0.0  # no row is lost
+    else:
+        del chosen["folds"]
+    if chosen["calibrate"] != "cross":
+        del chosen["repeats"]
     for key, default in ADDED.items():
         parent, name = _parent(chosen, key)
         if name in parent and parent[name] == default:

@@ -101,15 +101,18 @@ def _check_beginning(group: str, name: str, yaml: Document) -> None:
 
 def _check_values(chosen: Mapping[str, str]) -> None:
     """Hold every value of a user's own against the schema of what is chosen."""
-    schema = _schema(chosen)
+    groups = choices.GROUPS
+    own = [
+        (group, yaml) for group in groups for yaml in choices.own_documents(group, chosen[group])
+    ]
+    schema = _schema(chosen) if own else None
     if schema is None:
         return
-    for group in choices.GROUPS:
-        for yaml in choices.own_documents(group, chosen[group]):
-            values, marks = choices.placed(yaml, group)
-            places = leaves(marks)
-            for path, value in leaves(values).items():
-                _check_value(schema, chosen, path, value, places.get(path))
+    for group, yaml in own:
+        values, marks = choices.placed(yaml, group)
+        places = leaves(marks)
+        for path, value in leaves(values).items():
+            _check_value(schema, chosen, path, value, places.get(path))
 
 
 def _schema(chosen: Mapping[str, str]) -> DictConfig | None:

@@ -18,6 +18,9 @@ from pi3nn import data, methods
 from pi3nn.engine import lstm
 
 LISTS = ("levels", "seeds", "splits")  # a scalar given for one of these is wrapped into a list
+EXAMPLE = {"levels": "0.95", "seeds": "1,2,3", "splits": "1,2,3"}
+
+RUN_ALL = ("stacked", "basic")  # sweepers that run every combination, whatever a run returns
 
 
 class Scaling(Enum):
@@ -34,6 +37,22 @@ class Calibrate(Enum):
 
     none = "none"
     conformal = "conformal"  # moved by what the rows of `holdout` tell: coverage is guaranteed
+    cross = "cross"  # made of what networks say of rows they have not seen: no row is lost
+    plus = "plus"  # CV+: the same with a guarantee, and wider
+
+
+class Widen(Enum):
+    """Whether intervals grow far from the training rows."""
+
+    none = "none"
+    distance = "distance"  # by the distance from the training rows
+
+
+class Objective(Enum):
+    """What a run returns to who searches for settings; the smaller, the better."""
+
+    none = "none"
+    interval_score = "interval_score"  # on training rows, out of fold
 
 
 class Engine(Enum):
@@ -67,7 +86,11 @@ class RunConfig:
     holdout: float = MISSING
     encoder: lstm.Settings | None = None
     calibrate: Calibrate = MISSING
+    folds: int = MISSING
+    repeats: int | None = None
+    widen: Widen = MISSING
     unit: Unit = MISSING
+    objective: Objective = MISSING
     store: str = MISSING
     device: str = MISSING
     engine: Engine = MISSING
@@ -77,6 +100,7 @@ class RunConfig:
     plan: bool = MISSING
     explain: bool = MISSING
     force: bool = MISSING
+    detach: bool = MISSING
 
 
 def register_schemas() -> None:

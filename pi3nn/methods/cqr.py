@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import MISSING
 
+from pi3nn.engine.either import Values
 from pi3nn.engine.init import Init
 from pi3nn.engine.losses import Info, KnownLoss
 from pi3nn.engine.native import FusedLoss
@@ -41,8 +42,9 @@ class Settings(NetSettings):
 
 @dataclass
 class CQRFit(NetFit):
-    def outputs(self, x: Tensor) -> dict[str, Tensor]:
-        lower, upper = self.net.predict(x).unbind(-1)
+    def outputs(self, x: Values) -> dict[str, Values]:
+        z = self.net.predict(x)
+        lower, upper = z[..., 0], z[..., 1]
         return {"point": (lower + upper) / 2, "lower": lower, "upper": upper}
 
 

@@ -21,13 +21,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from omegaconf import MISSING
 
+from pi3nn.engine import either
+from pi3nn.engine.either import Values
 from pi3nn.engine.init import Init, LayerInit
 from pi3nn.engine.later import torch
 from pi3nn.engine.losses import Info, KnownLoss, Loss
 from pi3nn.engine.native import FusedLoss
 from pi3nn.engine.recipe import Recipe
 from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
-from pi3nn.methods.shared.contract import Bounds, Coefficients, FitAtLevels, Outputs, Stack
+from pi3nn.methods.shared.contract import Array, Bounds, Coefficients, FitAtLevels, Outputs, Stack
 from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, recipe
 
 if TYPE_CHECKING:
@@ -59,11 +61,9 @@ class Settings(NetSettings):
 
 @dataclass
 class DERFit(NetFit):
-    def outputs(self, x: Tensor) -> dict[str, Tensor]:
-        outputs = self.net.predict(
-            x, lambda z: torch.cat([z[..., :1], _log_softplus(z[..., 1:])], -1)
-        )
-        return dict(zip(KEPT, outputs.unbind(-1), strict=True))
+    def outputs(self, x: Values) -> dict[str, Values]:
+        z = self.net.predict(x, _kept)
+        return {name: z[..., i] for i, name in enumerate(KEPT)}
 
     def interval(self, x: Tensor) -> Sequence[Tensor]:
         point, log_nu, log_excess, log_b = self.outputs(x).values()
@@ -99,6 +99,10 @@ class DER(NetMethod):
             | {"smallest_nu": SMALLEST_NU * stack.tensor("stop_at_overflow")},
             may_stop=stack.common.stop_at_overflow,
         )
+
+    def widened(self, outputs: Outputs, factor: Array) -> Outputs:
+        """The variance is proportional to b."""
+        return {**outputs, "log_b": outputs["log_b"] + 2 * np.log(factor)}
 
     def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
         from scipy.special import ndtri, stdtrit  # a tenth of a second, for those who need it
@@ -164,10 +168,17 @@ def _error(y: Tensor, m: Tensor, log_nu: Tensor, log_w: Tensor) -> tuple[Tensor,
     return error, torch.nn.functional.softplus(2 * error.clamp_min(1e-18).log() + log_nu - log_w)
 
 
-def _log_softplus(z: Tensor) -> Tensor:
+def _kept(z: Values) -> Values:
+    """`KEPT`, of outputs ``z (M, B, 4)``."""
+    return either.joined([z[..., :1], _log_softplus(z[..., 1:])])
+
+
+def _log_softplus(z: Values) -> Values:
     """``log(log(1 + e^z))``, which is `z` where ``e^z`` is small."""
-    small = z < -15
-    return torch.where(small, z, torch.nn.functional.softplus(z.masked_fill(small, 0.0)).log())
+    of, small = either.library_of(z), z < -15
+    usual: Values = of.where(small, of.zeros_like(z), z)
+    result: Values = of.where(small, z, of.log(either.softplus(usual)))
+    return result
 
 
 def _lgammas(a: Tensor) -> Tensor:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from omegaconf import MISSING
 
+from pi3nn.engine.either import Values, library_of, with_last
 from pi3nn.engine.later import torch
 from pi3nn.errors import UserError
 from pi3nn.methods.shared.contract import (
@@ -27,9 +29,6 @@ from pi3nn.methods.shared.contract import (
     Stack,
 )
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 @dataclass
 class Settings:
@@ -39,25 +38,29 @@ class Settings:
 
 @dataclass
 class LinearFit(Fitted):
-    weights: Tensor  # (M, D + 1), the constant last
-    covariance: Tensor  # (M, D + 1, D + 1): inverse of X'X
-    sigma: Tensor  # (M,)
+    weights: Any  # (M, D + 1), the constant last
+    covariance: Any  # (M, D + 1, D + 1): inverse of X'X
+    sigma: Any  # (M,)
 
-    def outputs(self, x: Tensor) -> dict[str, Tensor]:
-        rows = _with_constant(x.double())
-        leverage = torch.einsum("mnd,mde,mne->mn", rows, self.covariance, rows)
-        spread = self.sigma[:, None] * torch.sqrt(1 + leverage)
-        return {"point": torch.einsum("mnd,md->mn", rows, self.weights), "spread": spread}
+    def outputs(self, x: Values) -> dict[str, Values]:
+        of, rows = library_of(x), _with_constant(x)
+        leverage = of.einsum("...d,...d->...", rows @ self.covariance, rows)
+        spread = self.sigma[:, None] * of.sqrt(1 + leverage)
+        return {"point": (rows @ self.weights[:, :, None])[..., 0], "spread": spread}
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Any]:
         return {"weights": self.weights, "covariance": self.covariance, "sigma": self.sigma}
 
 
 class Linear(Method):
     Settings = Settings
+    distances = ("spread",)
 
     def fit(self, stack: Stack) -> LinearFit:
-        rows, y = _with_constant(stack.x.double()), stack.y.double()
+        rows, y = _with_constant(stack.x), stack.y.double()
+        if stack.row_weights is not None:  # a row that counts more is taken for a surer one
+            root = stack.row_weights.double().sqrt()
+            rows, y = rows * root[:, :, None], y * root
         # The pseudo-inverse also serves constant and repeated columns.
         covariance = torch.linalg.pinv(rows.mT @ rows, hermitian=True)
         weights = torch.einsum("mde,mne,mn->md", covariance, rows, y)
@@ -70,7 +73,7 @@ class Linear(Method):
         sigma = torch.sqrt((residual**2).sum(1) / freedom)
         return LinearFit(weights, covariance, sigma, scalars={"freedom": freedom.double()})
 
-    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> LinearFit:
+    def load(self, state: Mapping[str, NDArray[Any]], settings: Any, inputs: int) -> LinearFit:
         return LinearFit(state["weights"], state["covariance"], state["sigma"])
 
     def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
@@ -83,8 +86,11 @@ class Linear(Method):
         return point - half, point + half
 
 
-def _with_constant(x: Tensor) -> Tensor:
-    return torch.cat([x, torch.ones_like(x[..., :1])], dim=-1)
+def _with_constant(x: Values) -> Values:
+    """Rows ``(..., D)`` in double precision, a 1 behind them: ``(..., D + 1)``."""
+    double = x.astype(np.float64) if isinstance(x, np.ndarray) else x.double()
+    constant: Values = library_of(x).ones_like(double[..., :1])
+    return with_last(double, constant)
 
 
 METHOD = Linear()

@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from omegaconf import MISSING
 
+from pi3nn.engine.either import Values
+from pi3nn.engine.evaluate import LoadedMLP
 from pi3nn.engine.later import torch
 from pi3nn.engine.losses import positive
-from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.shape import Shape
 from pi3nn.methods.shared import deviations, roots
 from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
@@ -34,6 +35,7 @@ from pi3nn.methods.shared.contract import (
     FitAtLevels,
     Fitted,
     Method,
+    Networks,
     Outputs,
     Stack,
 )
@@ -76,6 +78,8 @@ class Settings(Deviations, Algorithm):  # in this order the keys of the algorith
 class PI3NN(Method):
     Settings = Settings
     varying = frozenset({"learning_rate", "decay", "l1", "l2", "bounds_l1", "bounds_l2", "c"})
+    counts_rows = True
+    distances = ("u", "l")
 
     def check(self, settings: Any) -> None:
         require_one_of(settings, "activation", "relu", "tanh")
@@ -91,6 +95,9 @@ class PI3NN(Method):
             activation=settings.activation,
             front=settings.front,
         )
+
+    def steps(self, rows: int, settings: Any) -> int:
+        return int(settings.steps + 2 * (settings.bounds_steps or settings.steps))
 
     def fit(self, stack: Stack) -> PI3NNFit:
         """Steps 1 to 3: `f`, `nu`, `u` and `l`."""
@@ -120,7 +127,9 @@ class PI3NN(Method):
             "smallest_width": _SMALLEST_WIDTH * stack.y.double().std(dim=1, correction=0),
         }
         width = _positive(settings)
-        return PI3NNFit(nets, width, scalars=scalars, failures=networks.failures)
+        return PI3NNFit(
+            nets, width, scalars=scalars, failures=networks.failures, curves=networks.curves
+        )
 
     def _output_bias(self, networks: LeastSquares, name: str, side: Side) -> Tensor | None:
         """The OOD initialisation (section 3.3): output biases ``(M, 1)`` of `c` times the mean output
@@ -134,20 +143,29 @@ class PI3NN(Method):
         outputs = pretrained.predict(stack.x, _positive(settings))
         return stack.tensor("c")[:, None] * outputs.mean(dim=1)
 
-    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> PI3NNFit:
+    def load(self, state: Mapping[str, NDArray[Any]], settings: Any, inputs: int) -> PI3NNFit:
         shape = self.shape(inputs, settings)
 
-        def net(name: str) -> StackedMLP:
-            return StackedMLP.from_state(shape, {k: state[f"{name}.{k}"] for k in shape.slices})
+        def net(name: str) -> LoadedMLP:
+            return LoadedMLP.from_state(shape, {k: state[f"{name}.{k}"] for k in shape.slices})
 
         names = ("f", "u", "l", *(("u_start", "l_start") if settings.keep_start else ()))
         return PI3NNFit({name: net(name) for name in names}, _positive(settings))
 
     def calibrate(self, train: Outputs, y: Array, fit: FitAtLevels) -> Coefficients:
         """Step 4: `alpha` and `beta` of every level, such that of N training rows ceil(N (1 - gamma)
-        / 2) lie beyond each bound; and `surplus`, how many more than that do (ties)."""
+        / 2) lie beyond each bound; and `surplus`, how many more than that do (ties).
+
+        Out of fold they are what a new row asks for, see `roots.counted_scale`."""
         above = y - train["point"] - fit.scalars["nu"][:, None]
         settings, smallest = fit.settings, fit.scalars["smallest_width"]
+        if fit.out_of_fold:
+            u, lower = (roots.floored(train[name], smallest) for name in ("u", "l"))
+            weights = train.get("weights")
+            return {
+                "alpha": roots.counted_scale(above, u, fit.levels, weights),
+                "beta": roots.counted_scale(-above, lower, fit.levels, weights),
+            }
         counts = [roots.outside_count(y.shape[1], gamma, settings.count) for gamma in fit.levels]
 
         def scale(residual: Array, width: Array) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -170,13 +188,18 @@ class PI3NN(Method):
         alpha, beta = coefficients["alpha"][:, :, None], coefficients["beta"][:, :, None]
         return centre - beta * lower, centre + alpha * u
 
+    def raw_bounds(self, outputs: Outputs, fit: FitAtLevels) -> Bounds:
+        """[f - l, f + u]"""
+        point, u, lower = (outputs[name][:, None, :] for name in ("point", "u", "l"))
+        return point - lower, point + u
+
 
 @dataclass
 class PI3NNFit(Fitted):
-    nets: dict[str, StackedMLP]  # f, u, l; u_start and l_start if they are kept
-    width: Callable[[Tensor], Tensor]  # of what u and l say
+    nets: Mapping[str, Networks]  # f, u, l; u_start and l_start if they are kept
+    width: Callable[[Any], Any]  # of what u and l say
 
-    def outputs(self, x: Tensor) -> dict[str, Tensor]:
+    def outputs(self, x: Values) -> dict[str, Values]:
         point = self.nets["f"].predict(x)[..., 0]
         widths = {
             name: net.predict(x, self.width)[..., 0]
@@ -185,11 +208,11 @@ class PI3NNFit(Fitted):
         }
         return {"point": point, **widths}
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Any]:
         return {f"{n}.{key}": v for n, net in self.nets.items() for key, v in net.state().items()}
 
 
-def _positive(settings: Any) -> Callable[[Tensor], Tensor]:
+def _positive(settings: Any) -> Callable[[Any], Any]:
     return lambda z: positive(z, settings.floor, settings.output)
 
 

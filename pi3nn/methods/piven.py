@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pi3nn.engine.later import torch
+from pi3nn.engine import either
+from pi3nn.engine.either import Values
 from pi3nn.engine.losses import Info
 from pi3nn.methods import qd
 from pi3nn.methods.shared.network import NetFit
@@ -30,10 +31,9 @@ class Settings(qd.Settings):
 
 @dataclass
 class PIVENFit(NetFit):
-    def outputs(self, x: Tensor) -> dict[str, Tensor]:
-        outputs = self.net.predict(x, lambda z: torch.cat([_point(z).unsqueeze(-1), z], dim=-1))
-        point, upper, lower, _ = outputs.unbind(-1)
-        return {"point": point, "lower": lower, "upper": upper}
+    def outputs(self, x: Values) -> dict[str, Values]:
+        z = self.net.predict(x, _with_point)
+        return {"point": z[..., 0], "lower": z[..., 2], "upper": z[..., 1]}
 
 
 class PIVEN(qd.QD):
@@ -51,10 +51,17 @@ class PIVEN(qd.QD):
         return super().loss(z, y, weights, info, gamma, penalty) + error
 
 
-def _point(z: Tensor) -> Tensor:
+def _point(z: Values) -> Values:
     """``p (M, B)`` from outputs ``z (M, B, 3)``."""
-    upper, lower, v = z[..., 0], z[..., 1], torch.sigmoid(z[..., 2])
-    return v * upper + (1 - v) * lower
+    upper, lower, v = z[..., 0], z[..., 1], either.sigmoid(z[..., 2])
+    point: Values = v * upper + (1 - v) * lower
+    return point
+
+
+def _with_point(z: Values) -> Values:
+    """``p``, then outputs ``z (M, B, 3)``."""
+    point: Values = _point(z)[..., None]
+    return either.joined([point, z])
 
 
 METHOD = PIVEN()

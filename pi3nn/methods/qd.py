@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from omegaconf import MISSING
 
+from pi3nn.engine.either import Values
 from pi3nn.engine.init import Init, LayerInit
 from pi3nn.engine.later import torch
 from pi3nn.engine.losses import Info, KnownLoss
@@ -43,8 +44,9 @@ class Settings(NetSettings):
 
 @dataclass
 class QDFit(NetFit):
-    def outputs(self, x: Tensor) -> dict[str, Tensor]:
-        upper, lower = self.net.predict(x).unbind(-1)
+    def outputs(self, x: Values) -> dict[str, Values]:
+        z = self.net.predict(x)
+        upper, lower = z[..., 0], z[..., 1]
         return {"point": (upper + lower) / 2, "lower": lower, "upper": upper}
 
 

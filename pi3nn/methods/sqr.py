@@ -16,13 +16,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from omegaconf import MISSING
 
+from pi3nn.engine.either import Values, library_of, with_last
+from pi3nn.engine.evaluate import LoadedMLP
 from pi3nn.engine.init import Init
-from pi3nn.engine.later import torch
 from pi3nn.engine.losses import Info, KnownLoss
 from pi3nn.engine.native import FusedLoss
-from pi3nn.engine.nets import StackedMLP, with_column
+from pi3nn.engine.nets import StackedMLP
 from pi3nn.errors import UserError
 from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_share
 from pi3nn.methods.shared.contract import Bounds, Coefficients, FitAtLevels, Outputs, Stack
@@ -45,14 +47,16 @@ class Settings(NetSettings):
 
 @dataclass
 class SQRFit(NetFit):
-    gamma: Tensor  # (M,): the level trained for; 0 where all were
+    gamma: Tensor | NDArray[np.float32]  # (M,): the level trained for; 0 where all were
 
-    def at(self, x: Tensor, tau: float | Tensor) -> Tensor:
+    def at(self, x: Values, tau: Any) -> Values:
         """The quantile `tau`, one for all members or ``(M, 1)``, on rows ``x (M, N, D)``."""
-        column = _as_input(torch.as_tensor(tau).to(x).reshape(-1, 1, 1))
-        return self.net.predict(with_column(x, column))[..., 0]
+        one = library_of(x).ones_like(x[..., :1, :1])
+        taus: Values = tau * one if isinstance(tau, float) else tau[..., None]
+        said: Values = self.net.predict(with_last(x, _as_input(taus)))[..., 0]
+        return said
 
-    def outputs(self, x: Tensor) -> dict[str, Tensor]:
+    def outputs(self, x: Values) -> dict[str, Values]:
         if bool(self.gamma.any()):
             tail = (1 - self.gamma[:, None]) / 2
             lower, upper = self.at(x, tail), self.at(x, 1 - tail)
@@ -62,7 +66,7 @@ class SQRFit(NetFit):
     def interval(self, x: Tensor) -> Sequence[Tensor]:
         return self.at(x, 0.05), self.at(x, 0.95)
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Any]:
         return super().state() | {"gamma": self.gamma}
 
 
@@ -71,6 +75,7 @@ class SQR(NetMethod):
     extra_inputs = 1  # tau
     revision = 1  # dropout masks are hashed
     varying = frozenset({"learning_rate", "weight_decay", "dropout"})
+    positions = ("lower", "upper", *(f"q{tau}" for tau in GRID if tau != 0.5))
 
     def check(self, settings: Any) -> None:
         super().check(settings)
@@ -106,8 +111,8 @@ class SQR(NetMethod):
             uniforms=1 if tail is None else 0,
         )
 
-    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> SQRFit:
-        return SQRFit(StackedMLP.from_state(self.shape(inputs, settings), state), state["gamma"])
+    def load(self, state: Mapping[str, NDArray[Any]], settings: Any, inputs: int) -> SQRFit:
+        return SQRFit(LoadedMLP.from_state(self.shape(inputs, settings), state), state["gamma"])
 
     def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
         if self.retrains(fit.settings):
@@ -140,7 +145,7 @@ def drawn_quantiles(info: Info) -> Tensor:
     return _as_input(info.uniform.transpose(1, 2))
 
 
-def _as_input(tau: Tensor) -> Tensor:
+def _as_input(tau: Values) -> Values:
     """A quantile as the network gets it."""
     return 12 * (tau - 0.5)
 

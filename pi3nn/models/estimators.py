@@ -11,34 +11,30 @@ value that `pi3nn-run dataset=table` would take as its default.
 from __future__ import annotations
 
 import copy
-import functools
-import inspect
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from scipy import sparse
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from pi3nn import config, methods
-from pi3nn.data import scaling
+from pi3nn import methods
+from pi3nn.data import folds, scaling
 from pi3nn.data.base import Array, Rows, Split
-from pi3nn.errors import UserError, first_line, nearest
-from pi3nn.intervals import conformal
-from pi3nn.methods.shared.contract import Method, Stack
-from pi3nn.models import fitting
+from pi3nn.errors import UserError, first_line
+from pi3nn.intervals.bounds import rows_needed
+from pi3nn.methods.shared.contract import Method
+from pi3nn.models import fitting, parameters
 from pi3nn.models.model import Model, Prediction, TrainedPart
-
-_RUN_KEYS = ("calibrate", "holdout", "scaling", "device", "engine")
-"""Keys of a run, besides those of the method, that are parameters too."""
 
 
 class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -49,13 +45,24 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
     """
 
     kind: ClassVar[str]
+    # With metadata routing, wrappers hand `levels` on as they do without.
+    __metadata_request__predict: ClassVar[dict[str, Any]] = {"levels": True}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.__init__ = _constructor(cls.kind)  # type: ignore[method-assign]
+        cls.__init__ = parameters.Constructor(cls.kind)  # type: ignore[method-assign,assignment]
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Train on rows ``X (rows, features)`` with targets ``y (rows,)`` or ``(rows, targets)``.
+
+        `sample_weight` says how much each row counts, in training and in coverage. Rows of one of the
+        `groups` are left out together; the parameter ``cv`` may be a splitter that is given them.
 
         Raises
         ------
@@ -65,15 +72,26 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
             When the training diverged or collapsed.
         """
         x, targets = validate_data(
-            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
-        )
+            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2,
+            accept_sparse="csr",
+        )  # fmt: skip
+        x = _dense(x)
         self._single_ = targets.ndim == 1
         with _value_errors():
-            self.model_ = self._train(x, targets.reshape(len(x), -1).astype(np.float64))
+            rows = self._rows(x, targets.astype(np.float64), sample_weight, groups)
+            self.model_ = self._train(rows)
         return self
 
-    def predict(self, X: ArrayLike) -> Array:
-        """Point predictions ``(rows,)``; of several targets ``(rows, targets)``."""
+    def predict(self, X: ArrayLike, levels: Sequence[float] | None = None) -> Array:
+        """Point predictions ``(rows,)``; of several targets ``(rows, targets)``.
+
+        With `levels` the bounds of `predict_interval` as columns ``(rows, 2 x levels)``: the lower and
+        the upper one of the first level, of the second, …; of several targets, one target behind the
+        other. Scikit-learn's wrappers hand it on.
+        """
+        if levels is not None:
+            bounds = self.predict_interval(X, levels)
+            return bounds.reshape(len(bounds), -1)
         return self._shaped(self._predict(X, self.levels).point)
 
     def predict_interval(self, X: ArrayLike, levels: Sequence[float] | None = None) -> Array:
@@ -91,54 +109,99 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
         """
         return self._shaped(self._predict(X, [max(self.levels)]).confidence)
 
+    def ood_p(self, X: ArrayLike) -> Array:
+        """Share of rows like the training rows that seem at least as odd as a row, ``(rows,)``, or
+        ``(rows, targets)``: below 0.01, a row is like one in a hundred of them."""
+        return self._shaped(self._predict(X, [max(self.levels)]).ood_p)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _predict(self, X: ArrayLike, levels: Sequence[float]) -> Prediction:
         check_is_fitted(self)
-        x = validate_data(self, X, dtype=np.float64, reset=False)
+        x = _dense(validate_data(self, X, dtype=np.float64, reset=False, accept_sparse="csr"))
+        asked = _levels(levels)
         with _value_errors():
-            return self.model_.at(_levels(levels))(x)
+            # Of levels that were asked for when it was fitted, `fit` has said if rows are too few.
+            strict = not set(asked) <= set(_levels(self.levels))
+            return self.model_.at(asked, strict)(x)
 
     def _shaped(self, values: Array) -> Array:
         return values[:, 0] if self._single_ else values
 
-    def _train(self, x: Array, y: Array) -> Model:
+    def _rows(self, x: Array, y: Array, sample_weight: Any, groups: Any) -> list[Rows]:
+        """The rows of each target."""
+        belonging: dict[str, Any] = {}
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, x, dtype=np.float64, ensure_non_negative=True
+            )
+            belonging["weights"] = weights
+        if self.cv is not None:
+            splits = check_cv(self.cv).split(x, y, groups)
+            belonging["folds"] = folds.of_splits((test for _, test in splits), len(x)).T
+        elif groups is not None:
+            belonging["groups"] = np.unique(column_or_1d(groups), return_inverse=True)[1]
+        kept = np.flatnonzero(belonging.get("weights", np.ones(len(x))) > 0)
+        columns = y.reshape(len(x), -1).T
+        return [Rows(x, column, **belonging).take(kept) for column in columns]
+
+    def _train(self, rows: Sequence[Rows]) -> Model:
         method, settings = methods.get(self.kind), self._settings()
-        levels = _levels(self.levels)
-        calibrate, holdout = self._calibration(len(x), max(levels))
-        seed = _seed(self.random_state)
+        levels, seed = _levels(self.levels), _seed(self.random_state)
+        calibrate, holdout = self._calibration(len(rows[0].y), max(levels))
+        most, given = method.most_rows(settings), len(rows[0].y)
+        if most is not None and given > most:
+            few = f"{most:,} of {given:,} samples are learned from, drawn at random (most_rows={most})"
+            warnings.warn(few, UserWarning, stacklevel=3)
         prepared = [
-            scaling.standardise(Split({"train": Rows(x, column)}), self.scaling, holdout, seed)
-            for column in y.T
+            scaling.standardise(Split({"train": of_target}), self.scaling, holdout, seed, most)
+            for of_target in rows
         ]
-        seeds, each = [seed] * len(prepared), [settings] * len(prepared)
-        run = {"engine": self.engine, "device": self.device}
-        stacks = [
-            fitting.stack(prepared, seeds, each, gamma=gamma, **run)
+        how = fitting.How(
+            calibrate=calibrate,
+            folds=min(self.folds, len(rows[0].y)),
+            repeats=self.repeats,
+            widen=self.widen,
+            engine=self.engine,
+            device=self.device,
+        )
+        parts = [
+            _part(method, prepared, [seed] * len(prepared), settings, replace(how, gamma=gamma))
             for gamma in (levels if method.retrains(settings) else [None])
         ]
-        parts = [_part(method, stack, prepared, self.device) for stack in stacks]
         return Model(settings, calibrate, [p.scaler for p in prepared], parts)
 
     def _calibration(self, samples: int, gamma: float) -> tuple[str, float]:
         """How to calibrate, and the share of samples for it; not at all if they are too few."""
-        needed, held = conformal.rows_needed(gamma), math.ceil(self.holdout * samples)
-        if self.calibrate != "conformal" or held >= needed:
-            return self.calibrate, float(self.holdout)
-        few = (
-            f"level {gamma:g} needs {needed} samples to calibrate on, and holdout={self.holdout:g} of "
-            f"{samples} gives {held}"
-        )
-        if methods.get(self.kind).conformal:
-            raise UserError(f"{few}: more samples, a larger holdout, or a lower level")
+        # Folds lose no rows, whatever the share that is set aside without them.
+        holdout = 0.0 if self.calibrate in folds.CROSS_FITS else float(self.holdout)
+        held = math.ceil(holdout * samples) if self.calibrate == "conformal" else samples
+        needed = rows_needed(self.kind, self.calibrate, gamma)
+        if held >= needed:
+            return self.calibrate, holdout
+        few = f"level {gamma:g} needs {needed} samples to calibrate on, and there are {held}"
+        if methods.get(self.kind).own_folds:
+            warnings.warn(f"{few}: the intervals are too narrow", UserWarning, stacklevel=4)
+            return self.calibrate, holdout
         warnings.warn(f"{few}: the intervals are not calibrated", UserWarning, stacklevel=4)
         return "none", 0.0
 
     def _settings(self) -> Any:
         """The method's settings; every parameter is checked as a run's key is."""
-        cfg = copy.deepcopy(_configuration(self.kind))
-        parameters = {"levels": _levels(self.levels)}
-        parameters |= {name: getattr(self, name) for name in _RUN_KEYS}
-        parameters |= {f"method.{name}": getattr(self, name) for name in _method_keys(self.kind)}
-        for name, value in parameters.items():
+        from omegaconf import OmegaConf
+        from omegaconf.errors import OmegaConfBaseException
+
+        from pi3nn import config
+
+        cfg = copy.deepcopy(parameters.configuration(self.kind))
+        given = {"levels": _levels(self.levels)}
+        given |= {name: getattr(self, name) for name in parameters.OF_RUN}
+        of_method = parameters.of_method(self.kind)
+        given |= {f"method.{name}": getattr(self, name) for name in of_method}
+        for name, value in given.items():
             plain = value.item() if isinstance(value, np.generic) else value
             try:
                 OmegaConf.update(cfg, name, plain)
@@ -149,40 +212,9 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
         return OmegaConf.to_object(cfg.method)
 
 
-def _constructor(kind: str) -> Callable[..., None]:
-    """An ``__init__`` whose parameters are the keys of the method, and their values its defaults."""
-    defaults = _defaults(kind)
-
-    def __init__(self: Any, **parameters: Any) -> None:  # noqa: N807 (it becomes one)
-        for name in parameters:
-            if name not in defaults:
-                raise TypeError(f"there is no parameter '{name}'{nearest(name, defaults)}")
-        for name, value in {**defaults, **parameters}.items():
-            setattr(self, name, value)
-
-    make = inspect.Parameter
-    keywords = [make(name, make.KEYWORD_ONLY, default=value) for name, value in defaults.items()]
-    signature = inspect.Signature([make("self", make.POSITIONAL_OR_KEYWORD), *keywords])
-    __init__.__signature__ = signature  # type: ignore[attr-defined]
-    return __init__
-
-
-@functools.cache
-def _configuration(kind: str) -> DictConfig:
-    """What ``pi3nn-run dataset=table method=<kind>`` would run."""
-    return config.composed("experiment=fit", "dataset=table", f"method={kind}")
-
-
-def _method_keys(kind: str) -> list[str]:
-    return [str(name) for name in _configuration(kind).method if name not in ("name", "kind")]
-
-
-def _defaults(kind: str) -> dict[str, Any]:
-    plain = OmegaConf.to_container(_configuration(kind), enum_to_str=True)
-    assert isinstance(plain, dict)
-    of_method = {name: plain["method"][name] for name in _method_keys(kind)}
-    of_run = {name: plain[name] for name in _RUN_KEYS}
-    return {"levels": tuple(plain["levels"]), "random_state": None, **of_method, **of_run}
+def _dense(x: Any) -> Array:
+    """Rows as the networks read them, which see every input of a row."""
+    return np.asarray(x.toarray() if sparse.issparse(x) else x)
 
 
 def _levels(levels: Any) -> list[float]:
@@ -201,16 +233,20 @@ def _seed(random_state: Any) -> int:
 
 
 def _part(
-    method: Method, stack: Stack, prepared: Sequence[fitting.HasSets], device: str
+    method: Method,
+    prepared: Sequence[fitting.HasSets],
+    seeds: Sequence[int],
+    settings: Any,
+    how: fitting.How,
 ) -> TrainedPart:
-    fitted = method.fit(stack)
-    if fitted.failures:
-        raise RuntimeError(f"the training failed: {next(iter(fitted.failures.values()))}")
+    fit = fitting.fit(method, prepared, seeds, [settings] * len(seeds), how)
+    if fit.fitted.failures:
+        raise RuntimeError(f"the training failed: {next(iter(fit.fitted.failures.values()))}")
     return TrainedPart(
-        stack.gamma,
-        state=fitting.state(fitted),
-        scalars={name: values.cpu().numpy() for name, values in fitted.scalars.items()},
-        sets=dict(fitting.outputs(fitted, prepared, device)),
+        how.gamma,
+        state=fit.state(),
+        scalars={name: values.cpu().numpy() for name, values in fit.fitted.scalars.items()},
+        sets=dict(fit.outputs(prepared, how.device)),
     )
 
 
@@ -224,11 +260,17 @@ def _value_errors() -> Iterator[None]:
 
 
 def __getattr__(name: str) -> Any:
-    """Make an estimator when it is asked for: each composes a configuration for its defaults."""
-    for kind in methods.kinds():
+    """Make an estimator when it is asked for."""
+    if name == "QuantileRegressor":
+        from pi3nn.models.quantile_regressor import QuantileRegressor
+
+        return QuantileRegressor
+    # The likeliest first: each file of a method that is looked at takes its time to import.
+    likely = name.removesuffix("Regressor").lower()
+    for kind in sorted(methods.kinds(), key=lambda kind: kind.replace("_", "") != likely):
         method = type(methods.get(kind))
         if name == f"{method.__name__}Regressor":
-            about = sys.modules[method.__module__].__doc__
+            about = parameters.Docstring(kind, sys.modules[method.__module__].__doc__ or "")
             members = {"kind": kind, "__module__": __name__, "__doc__": about}
             return globals().setdefault(name, type(name, (IntervalRegressor,), members))
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

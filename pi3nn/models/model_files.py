@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as arrays_from_bytes
 from safetensors.numpy import save as bytes_from_arrays
 
-from pi3nn import atomic, config, methods
+from pi3nn import atomic, methods
 from pi3nn.data.own.columns import Schema
 from pi3nn.data.scaling import Scaler
 from pi3nn.errors import UserError
@@ -153,7 +153,7 @@ def _description(saved: SavedModel) -> dict[str, Any]:
         "configuration": saved.configuration,
         "schema": saved.schema.plain(),
         "scaling": [
-            {name: np.asarray(value).tolist() for name, value in vars(scaler).items()}
+            {name: np.asarray(v).tolist() for name, v in vars(scaler).items() if v is not None}
             for scaler in model.scalers
         ],
         "parts": [part.gamma for part in model.parts],
@@ -165,10 +165,15 @@ def _saved(description: Mapping[str, Any], arrays: Arrays) -> SavedModel:
     if kind not in methods.kinds():
         raise ValueError(f"no method {kind}")
     schema = OmegaConf.structured(methods.get(kind).Settings)
-    stored = config.without_removed(kind, description["method"])
-    settings = OmegaConf.to_object(OmegaConf.merge(schema, stored))
+    settings = OmegaConf.to_object(OmegaConf.merge(schema, _still_known(kind, description)))
     scalers = [
-        Scaler(np.array(s["x_mean"]), np.array(s["x_std"]), s["y_mean"], s["y_std"])
+        Scaler(
+            np.array(s["x_mean"]),
+            np.array(s["x_std"]),
+            s["y_mean"],
+            s["y_std"],
+            np.array(s["y_values"]) if "y_values" in s else None,
+        )
         for s in description["scaling"]
     ]
     parts = [_part(gamma, number, arrays) for number, gamma in enumerate(description["parts"])]
@@ -178,6 +183,16 @@ def _saved(description: Mapping[str, Any], arrays: Arrays) -> SavedModel:
         raise ValueError("the schema is not that of the networks")
     configuration = str(description.get("configuration", ""))
     return SavedModel(model, table, list(description["levels"]), configuration)
+
+
+def _still_known(kind: str, description: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The method's settings without those that are gone since the model was made."""
+    stored: Mapping[str, Any] = description["method"]
+    if stored.keys() <= {field.name for field in fields(methods.get(kind).Settings)}:
+        return stored
+    from pi3nn import config  # brings Hydra, a tenth of a second: for models of earlier versions
+
+    return config.without_removed(kind, stored)
 
 
 def _flat(parts: Any) -> Arrays:

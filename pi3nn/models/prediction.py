@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pi3nn import atomic
+from pi3nn import atomic, spreadsheets
 from pi3nn.data.own import reading
 from pi3nn.errors import UserError
 from pi3nn.models.model import Prediction
@@ -23,7 +23,10 @@ ROWS = 32768
 """Rows predicted at a time: a bound on memory, whatever the size of the file."""
 
 FLAGGED = 0.01
-"""Share of the training rows below the default threshold of the flag ``ood``."""
+"""The default threshold of the flag ``ood``: so many of the rows like the training rows are flagged."""
+
+CATEGORY = "category"
+"""What is odd about a row with a level that training never saw."""
 
 
 @dataclass
@@ -34,19 +37,23 @@ class PredictionSummary:
     flagged: int = 0
     unseen: int = 0
     incomplete: int = 0
-    threshold: float = 0.0
     ignored: list[str] = field(default_factory=list)
 
 
 def predict_file(
-    saved: SavedModel, data: Path, levels: Sequence[float], output: Path, threshold: float | None
+    saved: SavedModel,
+    data: Path,
+    levels: Sequence[float],
+    output: Path,
+    threshold: float = FLAGGED,
 ) -> PredictionSummary:
     """Write every row of `data`, with its prediction behind it, into the CSV file `output`.
 
     Behind the columns of `data` come ``prediction``, ``lower_<level>`` and ``upper_<level>`` for each
-    level, ``confidence``, and ``ood``: whether the confidence score is below `threshold` (default:
-    as it is in `FLAGGED` of the training rows) or a category was never seen. A row that lacks a
-    value has nothing there if the model was trained with ``dataset.missing=drop``.
+    level, ``confidence``, ``ood_p`` (`pi3nn.intervals.flag`), ``ood_by``: what seems odd about the row
+    (a signal of the flag, or `CATEGORY`: one that was never seen), and ``ood``: whether ``ood_p`` is
+    below `threshold` or a category was never seen. A row that lacks a value has nothing there if the
+    model was trained with ``dataset.missing=drop``.
 
     Raises
     ------
@@ -56,10 +63,9 @@ def predict_file(
     import pyarrow as pa
 
     predictor = saved.model.at(levels)
-    summary = PredictionSummary(threshold=float(predictor.threshold(FLAGGED)[0]))
-    if threshold is not None:
-        summary.threshold = threshold
+    summary = PredictionSummary()
     names = _columns(saved, data, levels, summary)
+    numbers = {column.name for column in saved.schema.columns if column.kind == "number"}
     with _writer(output) as write:
         for batch in _slices(data, names):
             texts = pa.Table.from_batches([reading.trimmed(batch)])
@@ -67,8 +73,14 @@ def predict_file(
             x = saved.schema.filled(encoded.x)
             incomplete = _incomplete(saved, x, data, summary.rows + 1)
             predicted = predictor(np.where(incomplete[:, None], 0.0, x))
-            ood = (predicted.confidence[:, 0] < summary.threshold) | encoded.unseen
-            write(_with_predictions(batch, predicted, predictor.levels, ood, incomplete))
+            ood = (predicted.ood_p[:, 0] < threshold) | encoded.unseen
+            flag = {
+                "ood_p": predicted.ood_p[:, 0],
+                "ood_by": np.where(encoded.unseen, CATEGORY, predicted.ood_by[:, 0]),
+                "ood": ood,
+            }
+            inert = _inert(batch, numbers)
+            write(_with_predictions(inert, predicted, predictor.levels, flag, incomplete))
             summary.rows += len(x)
             summary.flagged += int((ood & ~incomplete).sum())
             summary.unseen += int(encoded.unseen.sum())
@@ -81,7 +93,7 @@ def predict_file(
 def new_columns(levels: Sequence[float]) -> list[str]:
     """Names of the columns that a prediction adds."""
     bounds = [f"{side}_{gamma:g}" for gamma in levels for side in ("lower", "upper")]
-    return ["prediction", *bounds, "confidence", "ood"]
+    return ["prediction", *bounds, "confidence", "ood_p", "ood_by", "ood"]
 
 
 def _columns(
@@ -123,18 +135,39 @@ def _incomplete(saved: SavedModel, x: Any, data: Path, first_row: int) -> Any:
 
 
 def _with_predictions(
-    batch: pa.RecordBatch, predicted: Prediction, levels: Sequence[float], ood: Any, incomplete: Any
+    rows: pa.Table,
+    predicted: Prediction,
+    levels: Sequence[float],
+    flag: Mapping[str, Any],
+    incomplete: Any,
 ) -> pa.Table:
     import pyarrow as pa
 
     columns = [predicted.point[:, 0]]
     for k in range(len(levels)):
         columns += [predicted.lower[:, 0, k], predicted.upper[:, 0, k]]
-    columns += [predicted.confidence[:, 0], ood]
-    result = pa.Table.from_batches([batch])
+    columns += [predicted.confidence[:, 0], *flag.values()]
     for name, values in zip(new_columns(levels), columns, strict=True):
-        result = result.append_column(name, pa.array(values, mask=incomplete))
-    return result
+        rows = rows.append_column(name, pa.array(values, mask=incomplete))
+    return rows
+
+
+def _inert(batch: pa.RecordBatch, numbers: Set[str]) -> pa.Table:
+    """The same with texts, and names of columns, that no spreadsheet runs; columns that were read as
+    `numbers` are none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = []
+    for name, texts in zip(batch.schema.names, batch.columns, strict=True):
+        if name not in numbers:
+            formula = pc.match_substring_regex(texts, spreadsheets.FORMULA)
+            suspected = pc.and_not(formula, pc.match_substring_regex(texts, spreadsheets.NUMBER))
+            if pc.any(suspected).as_py():
+                cells = [cell and spreadsheets.inert(cell) for cell in texts.to_pylist()]
+                texts = pa.array(cells, pa.string())
+        columns.append(texts)
+    return pa.table(columns, list(map(spreadsheets.inert, batch.schema.names)))
 
 
 @contextmanager

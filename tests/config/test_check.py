@@ -24,3 +24,27 @@ def test_impossible_values_are_refused(override: str) -> None:
     config.settle_sweep(cfg, [override])
     with pytest.raises(UserError):
         config.check(cfg)
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("method.learning_rate=inf", "method.learning_rate=inf: it must be a finite number"),
+        ("method.c=nan", "method.c=nan: it must be a finite number"),
+        ("memory=-inf", "memory=-inf: it must be a finite number"),
+        ("++sweep={method.l1: [0.1, inf]}", "method.l1=inf: it must be a finite number"),
+        ("method.hidden=3000000000", "method.hidden=3000000000: it must be a number of at most"),
+        ("method.hidden=???", "method.hidden is missing: give it a value"),
+        ("seeds=[4294967296]", "seeds has 4294967296: it must be from 0 to 4294967295"),
+        ("method.kind=qd", "method.kind=qd: it can't be chosen, since method=pi3nn is of kind pi3nn"),
+        ("dataset.source=foo", "dataset.source=foo: it can't be chosen"),
+        ("seeds=${method.hidden}", "seeds can't be 100"),
+        ("method.layers=101", "method.layers=101: it must be 100 at most"),
+    ],
+)  # fmt: skip
+def test_a_value_that_no_key_takes_is_refused_with_its_key(override: str, words: str) -> None:
+    cfg = config.composed(override)
+    config.settle_sweep(cfg, [override])
+    with pytest.raises(UserError) as refused:
+        config.check(cfg)
+    assert words in str(refused.value)

@@ -72,6 +72,28 @@ def test_keys_that_decide_numbers_are_named_where_they_differ(
     assert config.differences(composed(override)) == keys
 
 
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["dataset=wine", "method=qd", "protocol=released", "experiment=uci"], True),
+        (["dataset=wine", "levels=[0.5]", "workers=1", "store=elsewhere"], True),
+        (["dataset=wine", "seeds=[1]"], False),
+        (["+method.steps=5"], False),
+        (["dataset.limit=9"], False),
+    ],
+)
+def test_what_only_chooses_needs_no_comparison(overrides: list[str], expected: bool) -> None:
+    assert config.only_chooses(overrides) is expected
+    if expected:
+        assert config.differences(composed(*overrides)) == []
+
+
+def test_what_chooses_a_yaml_of_ones_own_is_compared(tmp_path: Path) -> None:
+    own = own_folder(tmp_path, method_mine=MINE)
+    composed(own, "method=mine")
+    assert not config.only_chooses(["method=mine"])
+
+
 def test_an_encoder_that_is_taken_away_differs() -> None:
     assert "encoder" in config.differences(composed("experiment=streamflow", "encoder=null"))
     changed = composed("experiment=streamflow", "encoder.units=5")

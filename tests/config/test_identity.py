@@ -19,11 +19,31 @@ def resolved(*overrides: str) -> dict[Any, Any]:
 
 
 def test_what_decides_numbers_is_kept_and_nothing_else() -> None:
-    chosen = identity.decisive(resolved("experiment=streamflow"))
+    chosen = identity.decisive(
+        resolved("experiment=streamflow", "calibrate=cross", "widen=distance")
+    )
     assert set(chosen) == set(identity.DECISIVE)
     assert set(identity.DECISIVE).isdisjoint(
-        {"levels", "seeds", "splits", "sweep", "store", "workers", "plan", "explain", "force"}
+        {
+            "levels",
+            "seeds",
+            "splits",
+            "sweep",
+            "store",
+            "workers",
+            "plan",
+            "explain",
+            "force",
+            "detach",
+        }
     )
+
+
+def test_folds_are_left_out_where_there_are_none() -> None:
+    """Members stored before there were folds keep their names; and so do those of other folds."""
+    plain = identity.decisive(resolved("experiment=streamflow"))
+    assert set(identity.DECISIVE) - set(plain) == {"folds", "repeats", "widen"}
+    assert identity.decisive(resolved("experiment=streamflow", "folds=7", "repeats=2")) == plain
 
 
 def test_a_setting_that_was_added_is_left_out_at_its_default_only() -> None:

@@ -99,7 +99,7 @@ def test_an_own_data_set_has_the_settings_of_what_it_starts_from(tmp_path: Path)
     rows = "defaults: [energy, _self_]\nlimit: 100\n"
     own = own_folder(tmp_path, dataset_homes=HOMES, dataset_some=rows)
     fit = composed(own, "experiment=fit", "dataset=homes")
-    assert fit.calibrate.value == "conformal"
+    assert fit.calibrate.value == "cross"
     assert (fit.dataset.name, fit.dataset.path) == ("homes", "my.csv")
     some = composed(own, "dataset=some", "method=sqr", "protocol=released").dataset
     assert (some.leak_other_target, some.limit) == (True, 100)

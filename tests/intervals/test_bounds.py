@@ -71,6 +71,23 @@ def test_levels_added_later_are_those_asked_for_at_once_and_train_nothing(tmp_pa
     assert sorted(records(later), key=key) == sorted(both, key=key)
 
 
+@pytest.mark.parametrize("calibrate", ["cross", "plus"])
+def test_a_cross_fit_is_stored_and_other_levels_train_nothing(
+    calibrate: str, tmp_path: Path
+) -> None:
+    crossed = ("method=linear", f"calibrate={calibrate}", "widen=distance")
+    both = records(made(tmp_path / "a", *crossed, "levels=[0.8,0.9]"))
+    first = records(made(tmp_path / "b", *crossed, "levels=[0.8]"))
+    assert {row["gamma"] for row in first} == {0.8}
+    later = made(tmp_path / "b", *crossed, "levels=[0.8,0.9]")
+    assert run(later)[1] == 0
+    key = lambda row: (row["set"], row["gamma"], row["picp"])  # noqa: E731
+    assert sorted(records(later), key=key) == sorted(both, key=key)
+    # Training rows are judged by networks that have not seen them.
+    train = [row for row in both if row["set"] == "train"]
+    assert all(abs(row["picp"] - row["gamma"]) < 0.02 for row in train)
+
+
 def test_calibrated_members_are_not_taken_for_others(tmp_path: Path) -> None:
     plain = members(made(tmp_path, "method=linear", "holdout=0.3"))
     calibrated = members(made(tmp_path, "method=linear", *CONFORMAL))
@@ -97,13 +114,15 @@ def test_a_level_that_needs_more_calibration_rows_is_refused_before_training(
     tmp_path: Path,
 ) -> None:
     cfg = made(tmp_path, "method=linear", "levels=[0.999]", *CONFORMAL)
-    with pytest.raises(UserError, match=r"needs 999 rows .* gives 84"):
+    with pytest.raises(UserError, match=r"needs 999 rows .* 84 of 277 training rows are held out"):
         run(cfg)
     assert not (tmp_path / "runs").exists()
 
 
 def test_cqr_without_its_second_step_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="method=cqr is nothing without calibrate=conformal"):
+    with pytest.raises(
+        UserError, match="method=cqr is nothing without calibrate=cross or calibrate=conf"
+    ):
         made(tmp_path, "method=cqr", "calibrate=none")
 
 

@@ -29,19 +29,25 @@ def fit(members: Stack) -> Fitted:
 
 
 def alone(members: Stack, m: int) -> Stack:
-    x, y, seeds = members.x[m : m + 1], members.y[m : m + 1], [members.seeds[m]]
-    return Stack(x, y, seeds, [members.settings[m]], members.gamma, members.engine)
+    return dataclasses.replace(
+        members,
+        x=members.x[m : m + 1],
+        y=members.y[m : m + 1],
+        seeds=[members.seeds[m]],
+        settings=[members.settings[m]],
+        folds=None if members.folds is None else members.folds[m : m + 1],
+    )
 
 
 def bounds(fitted: Fitted, members: Stack, x: Tensor) -> tuple[np.ndarray, np.ndarray]:
     method, chosen = methods.get(members.common.kind), members.common
     scalars = {name: values.double().numpy() for name, values in fitted.scalars.items()}
     train, outputs = (
-        {name: values.double().numpy() for name, values in fitted.outputs(rows).items()}
-        for rows in (members.x, x)
+        {name: np.asarray(values, dtype=np.float64) for name, values in said.items()}
+        for said in (fitted.out_of_fold or fitted.outputs(members.x), fitted.outputs(x))
     )
     y = members.y.double().numpy()
-    at_levels = FitAtLevels(levels(chosen), scalars, chosen)
+    at_levels = FitAtLevels(levels(chosen), scalars, chosen, fitted.out_of_fold is not None)
     return method.bounds(outputs, method.calibrate(train, y, at_levels), at_levels)
 
 
@@ -130,26 +136,30 @@ def test_a_member_that_diverges_is_named_and_touches_no_other(
 
 
 @every_method
-def test_saved_and_loaded_members_give_the_same_intervals_to_the_last_bit(
+def test_loaded_members_say_what_they_said_when_trained(
     case: tuple[str, dict[str, Any]], tmp_path: Path
 ) -> None:
+    """To the last bit, unless a root, exponential or logarithm is taken of what the networks say; and
+    in whatever order a file gives their arrays back."""
     chosen = tiny(case)
+    rounding = 1e-6 if case[0] in ("der", "piven") else 0.0
     members = stack([varied(case, m) for m in range(2)], gamma=gamma(chosen))
     fitted = fit(members)
     for m in range(2):
-        weights = {name: values[m].numpy() for name, values in fitted.state().items()}
+        weights = {name: np.asarray(values[m]) for name, values in fitted.state().items()}
         np.savez(tmp_path / f"{m}.npz", **weights)
         with np.load(tmp_path / f"{m}.npz", allow_pickle=False) as file:
-            state = {name: torch.from_numpy(file[name])[None] for name in file.files}
-        loaded = methods.get(case[0]).load(state, members.settings[m], inputs=3)
-        loaded.scalars = {name: values[m : m + 1] for name, values in fitted.scalars.items()}
-        rows = members.x[m : m + 1]
-        said = {name: values[m : m + 1] for name, values in fitted.outputs(members.x).items()}
-        assert_same(said, loaded.outputs(rows))
-        lower, upper = bounds(fitted, members, members.x)
-        again_lower, again_upper = bounds(loaded, alone(members, m), rows)
-        np.testing.assert_array_equal(again_lower, lower[m : m + 1])
-        np.testing.assert_array_equal(again_upper, upper[m : m + 1])
+            state = {name: file[name][None] for name in file.files}
+        other_order = dict(reversed(state.items()))
+        loaded = methods.get(case[0]).load(other_order, members.settings[m], inputs=3)
+        for name, values in fitted.outputs(members.x).items():
+            for rows in (members.x[m : m + 1].numpy(), members.x[m].numpy()):
+                again = loaded.outputs(rows)[name].astype(np.float32)
+                said = np.asarray(values[m : m + 1], dtype=np.float32)
+                np.testing.assert_allclose(again, said, rounding, rounding)
+        assert {name: values.tolist() for name, values in loaded.state().items()} == {
+            name: values.tolist() for name, values in state.items()
+        }
 
 
 ODD_DATA = {

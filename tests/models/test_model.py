@@ -39,13 +39,6 @@ def test_a_level_gets_the_same_bounds_whatever_else_is_asked_for(
     np.testing.assert_array_equal(both.confidence, highest.confidence)
 
 
-def test_the_threshold_has_the_asked_share_of_training_rows_below_it(tmp_path: Path) -> None:
-    members, _ = trained(tmp_path, "linear")
-    predictor = model_files.load(tmp_path / "model").model.at([0.9])
-    scores = predictor(members[0].split.train.x).confidence[:, 0]
-    assert np.mean(scores < predictor.threshold(0.3)[0]) == pytest.approx(0.3, abs=0.05)
-
-
 def test_far_away_rows_are_cut_off_before_single_precision_overflows(tmp_path: Path) -> None:
     model, x = saved(tmp_path, "qd")
     predicted = model.at([0.9])(np.full_like(x[:1], 1e300))

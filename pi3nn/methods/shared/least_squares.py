@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pi3nn.engine.batches import TrainingRows
+from pi3nn.engine.curves import Curves
 from pi3nn.engine.init import initialise
 from pi3nn.engine.losses import MeanSquare
 from pi3nn.engine.nets import StackedMLP
@@ -29,18 +32,21 @@ class LeastSquares:
         Member's position -> which of its networks failed, and why.
     starts : dict
         Width networks by name, as they were before their training.
+    curves : dict
+        How the losses of networks went, by name: see `pi3nn.engine.curves`.
     """
 
     def __init__(self, stack: Stack, shape: Shape, networks: int) -> None:
         self.stack, self.shape = stack, shape
         self.failures: dict[int, str] = {}
         self.starts: dict[str, StackedMLP] = {}
+        self.curves: dict[str, Curves] = {}
         self._trained, self._networks = 0, networks  # for progress
         self._streams = deviations.streams(stack.seeds, stack.common)
 
     def mean(self, name: str) -> StackedMLP:
         """A network for the target itself, on all rows."""
-        rows = TrainingRows(self.stack.x, self.stack.y)
+        rows = TrainingRows(self.stack.x, self.stack.y, self.stack.row_weights)
         net, _ = self._trained_on(rows, name, list(range(self.stack.members)), MeanSquare())
         self._trained += 1
         return net
@@ -51,7 +57,7 @@ class LeastSquares:
         loss = MeanSquare(float(self.stack.common.floor), self.stack.common.output)
         sound = [m for m in range(self.stack.members) if m not in self.failures]
         for height, members in side.groups(sound):
-            rows = side.gather(self.stack.x, members, height)
+            rows = side.gather(self.stack.x, members, height, self.stack.row_weights)
             bias = None if output_bias is None else output_bias[members]
             part, start.flat[members] = self._trained_on(
                 rows, name, members, loss, prefix="bounds_", bias=bias
@@ -95,7 +101,14 @@ class LeastSquares:
         outcome = train(net, rows, loss, recipe, streams, on_progress=self._progress)
         for i, reason in outcome.failures.items():
             self.failures[members[i]] = f"{name}: {reason}"
+        self._keep(name, members, outcome.curves.cpu().numpy())
         return net, start
+
+    def _keep(self, name: str, members: list[int], losses: Curves) -> None:
+        curves = self.curves.setdefault(
+            name, np.full((len(losses), self.stack.members), np.nan, dtype=np.float32)
+        )
+        curves[:, members] = losses
 
     def _progress(self, share: float, loss: float) -> None:
         if self.stack.progress:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from omegaconf import MISSING
 
 from pi3nn.engine.batches import TrainingRows, batches_per_epoch
+from pi3nn.engine.evaluate import LoadedMLP
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.loop import LastInput, Outcome
 from pi3nn.engine.losses import Loss
@@ -25,6 +27,7 @@ from pi3nn.methods.shared.contract import (
     FitAtLevels,
     Fitted,
     Method,
+    Networks,
     Outputs,
     Stack,
 )
@@ -55,14 +58,14 @@ class NetSettings:
 class NetFit(Fitted):
     """Members that are one network each; a method says what its outputs mean."""
 
-    net: StackedMLP
+    net: Networks
 
     def interval(self, x: Tensor) -> Sequence[Tensor] | None:
         """Bounds ``(M, N)`` of some level: a training has failed if those of its rows collapse."""
         outputs = self.outputs(x)
         return (outputs["lower"], outputs["upper"]) if "lower" in outputs else None
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Any]:
         return self.net.state()
 
 
@@ -95,8 +98,8 @@ class NetMethod(Method):
     def steps(self, rows: int, settings: Any) -> int:
         return int(settings.epochs * (settings.rows_per_epoch or rows) / settings.batch)
 
-    def load(self, state: Mapping[str, Tensor], settings: Any, inputs: int) -> NetFit:
-        return self.Fit(StackedMLP.from_state(self.shape(inputs, settings), state))
+    def load(self, state: Mapping[str, NDArray[Any]], settings: Any, inputs: int) -> NetFit:
+        return self.Fit(LoadedMLP.from_state(self.shape(inputs, settings), state))
 
     def fitted(self, net: StackedMLP, stack: Stack) -> NetFit:
         """The trained networks of a stack, as `fit` returns them."""
@@ -124,7 +127,7 @@ class NetMethod(Method):
         initialise(net, init, generators(stack.seeds, "init"))
         outcome = train(
             net,
-            TrainingRows(stack.x, stack.y),
+            TrainingRows(stack.x, stack.y, stack.row_weights),
             loss,
             recipe,
             generators(stack.seeds, "training"),
@@ -134,6 +137,7 @@ class NetMethod(Method):
             on_progress=stack.progress,
         )
         fitted = self.fitted(net, stack)
+        fitted.curves = {"network": outcome.curves.cpu().numpy()}
         ended_early = {} if may_stop else outcome.failures
         fitted.failures = failures(ended_early, stack.y, fitted.interval(stack.x))
         if may_stop:

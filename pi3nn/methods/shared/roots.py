@@ -166,6 +166,47 @@ def exact_scale(
     return scale.astype(near.dtype, copy=False), reached
 
 
+def counted_scale(
+    residual: FloatArray,
+    width: FloatArray,
+    levels: Sequence[float],
+    weights: FloatArray | None = None,
+) -> NDArray[np.float64]:
+    """Return the scales ``(M, K)`` that out-of-fold residuals ask for on one side.
+
+    The k-th smallest of the ratios ``residual / width (M, N)``, ``k = ceil((N + 1) (1 + gamma) / 2)``: a
+    new row that is like the others lies beyond it with probability ``(1 - gamma) / 2`` at most. Never
+    negative, so that bounds can't cross. Where k is more than N, the largest ratio; `rows_for`
+    says how many rows a level needs.
+
+    With ``weights (M, N)`` rows count by their weight.
+    """
+    ratio = residual / width
+    order = np.argsort(ratio, axis=1)
+    ordered = np.take_along_axis(ratio, order, axis=1)
+    n_rows = ratio.shape[1]
+    if weights is None:
+        places = [_rank(n_rows, gamma) - 1 for gamma in levels]
+        scale = ordered[:, np.minimum(places, n_rows - 1)]
+    else:
+        ordered_weights = np.take_along_axis(weights, order, axis=1)
+        passed = np.cumsum(ordered_weights / weights.mean(axis=1, keepdims=True), axis=1)
+        wanted = np.array([_rank(n_rows, gamma) for gamma in levels]) - 1e-9
+        columns = (passed[:, :, None] < wanted).sum(axis=1)
+        scale = np.take_along_axis(ordered, np.minimum(columns, n_rows - 1), axis=1)
+    return np.asarray(np.maximum(scale, 0), dtype=np.float64)
+
+
+def rows_for(gamma: float) -> int:
+    """Return the fewest rows with which `counted_scale` reaches level `gamma`."""
+    level = Fraction(repr(float(gamma)))
+    return math.ceil((1 + level) / (1 - level))
+
+
+def _rank(n_rows: int, gamma: float) -> int:
+    return math.ceil((n_rows + 1) * (1 + Fraction(repr(float(gamma)))) / 2)
+
+
 def _ratio_ranges(
     residual: FloatArray, width: FloatArray, y: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:

@@ -34,15 +34,18 @@ class Side:
             by_height[_height(int(self.rows[m].sum()), self.rows.shape[1])].append(m)
         return by_height.items()
 
-    def gather(self, x: Tensor, members: list[int], height: int) -> TrainingRows:
-        """The rows of these members, of ``x (M, N, D)``, filled up with rows of weight 0."""
+    def gather(
+        self, x: Tensor, members: list[int], height: int, row_weights: Tensor | None = None
+    ) -> TrainingRows:
+        """The rows of these members, of ``x (M, N, D)``, filled up with rows of weight 0; others
+        count 1, or as ``row_weights (M, N)`` say."""
         gathered = x.new_zeros(len(members), height, x.shape[2])
         y, weights = torch.zeros_like(gathered[..., 0]), torch.zeros_like(gathered[..., 0])
         for i, m in enumerate(members):
             chosen = torch.from_numpy(np.flatnonzero(self.rows[m])).to(x.device)
             gathered[i, : len(chosen)] = x[m, chosen]
             y[i, : len(chosen)] = torch.from_numpy(self.distance[m, self.rows[m]]).to(y)
-            weights[i, : len(chosen)] = 1
+            weights[i, : len(chosen)] = 1 if row_weights is None else row_weights[m, chosen]
         return TrainingRows(gathered, y, weights)
 
 

@@ -13,7 +13,13 @@ from pi3nn.methods.shared.network import failures, recipe
 from tests.support.methods import composed, settings, stack
 
 Y = torch.tensor([[-1.0, 0.0, 1.0]] * 4)
-OUTCOME = Outcome(torch.zeros(4), [-1, 5, -1, -1], ["", "loss not finite", "", ""])
+OUTCOME = Outcome(
+    loss=torch.zeros(4),
+    diverged=[-1, 5, -1, -1],
+    reasons=["", "loss not finite", "", ""],
+    checkpoints=torch.zeros(0, 4, 1),
+    curves=torch.zeros(0, 4),
+)
 BATCHING: dict[str, Batching] = {"qd": "round", "piven": "round", "sqr": "epoch"}
 
 

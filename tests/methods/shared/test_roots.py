@@ -7,7 +7,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pi3nn.methods.shared.roots import exact_scale, floored, median_shift, outside_count
+from pi3nn.methods.shared.roots import (
+    counted_scale,
+    exact_scale,
+    floored,
+    median_shift,
+    outside_count,
+    rows_for,
+)
 from tests.support.residuals import counts_of, outside, row, sides
 
 NO_FLOOR = np.zeros(1)
@@ -350,3 +357,59 @@ def test_45_members_99_levels_10000_rows_take_a_fraction_of_a_second():
     assert (reached == counts).all()
     assert (np.diff(scale, axis=1) > 0).all()
     assert min(seconds) < 0.2
+
+
+def test_counted_scale_is_the_rank_that_n_plus_1_rows_ask_for():
+    """Of 9 rows at level 0.8: ceil(10 * 0.9) = 9, the largest; at 0.6 and 0.5 the 8th; at 0.4 the 7th."""
+    residual = np.array([[3.0, -1, 5, 2, 8, 1, 7, 4, 6]])
+    scale = counted_scale(residual, np.ones((1, 9)), [0.8, 0.6, 0.5, 0.4])
+    np.testing.assert_array_equal(scale, [[8, 7, 7, 6]])
+
+
+def test_counted_scale_counts_ratios_and_takes_each_member_for_itself():
+    residual, width = np.array([[2.0, 2, 2], [0, 3, 1]]), np.array([[1.0, 2, 4], [1, 1, 1]])
+    np.testing.assert_array_equal(counted_scale(residual, width, [0.5]), [[2], [3]])
+    np.testing.assert_array_equal(counted_scale(residual, width, [0.01]), [[2], [3]])
+
+
+def test_counted_scale_is_never_negative():
+    assert counted_scale(-np.arange(1.0, 10)[None], np.ones((1, 9)), [0.5]) == 0
+
+
+def test_counted_scale_of_too_few_rows_is_the_largest_ratio():
+    assert rows_for(0.9) == 19
+    assert rows_for(0.95) == 39
+    residual = np.arange(1.0, 20)[None]
+    assert counted_scale(residual, np.ones((1, 19)), [0.9]) == 19
+    assert counted_scale(residual[:, :-1], np.ones((1, 18)), [0.9]) == 18
+
+
+def test_counted_scale_with_equal_weights_is_that_without():
+    source = np.random.default_rng(0)
+    residual, width = source.normal(size=(3, 57)), source.uniform(0.5, 2, size=(3, 57))
+    levels = [0.1, 0.5, 0.8, 0.9, 0.95]
+    plain = counted_scale(residual, width, levels)
+    np.testing.assert_array_equal(
+        counted_scale(residual, width, levels, np.full((3, 57), 7.0)), plain
+    )
+
+
+def test_counted_scale_counts_a_row_by_its_weight():
+    """Of 9 rows at level 0.2 the 6th; but if the last has half of the weight, only it is 6th of 9."""
+    residual = np.arange(1.0, 10)[None]
+    heavy = np.where(residual == 9, 8.0, 1.0)
+    assert counted_scale(residual, np.ones((1, 9)), [0.2]) == 6
+    assert counted_scale(residual, np.ones((1, 9)), [0.2], heavy) == 9
+    # Rows that hardly count let the others decide: of 1 to 5 it is the 4th.
+    light = np.where(residual > 5, 1e-9, 1.0)
+    assert counted_scale(residual, np.ones((1, 9)), [0.2], light) == 4
+
+
+def test_a_new_row_lies_beyond_the_counted_scale_as_seldom_as_promised():
+    """10 rows and a new one, all alike: it is beyond the 9th in 2 cases of 11, below (1 - 0.6) / 2."""
+    source = np.random.default_rng(1)
+    residual = source.exponential(size=(20000, 10))
+    scale = counted_scale(residual, np.ones((20000, 10)), [0.6])[:, 0]  # ceil(11 * 0.8) = 9
+    beyond = (source.exponential(size=20000) > scale).mean()
+    assert abs(beyond - 2 / 11) < 4 * np.sqrt(2 / 11 * 9 / 11 / 20000)
+    assert beyond < 0.2
