@@ -9,7 +9,7 @@ Hydra looks for plugins in the namespace package ``hydra_plugins`` only (a folde
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hydra._internal.core_plugins import basic_sweeper
 from hydra.core.config_store import ConfigStore
@@ -25,7 +25,7 @@ class StackedSweeperConf:
 
     _target_: str = "hydra_plugins.pi3nn_stacked_sweeper.StackedSweeper"
     # Parts that training is cut into where the launcher runs jobs in other processes or on other
-    # machines; 0: one per core of this one.
+    # machines; 0: one per core of this one, on Ray some per CPU of the cluster.
     shards: int = 0
     # Overrides that a YAML brings with it, as for Hydra's own sweeper; or a list of such mappings,
     # swept one after the other.
@@ -59,9 +59,11 @@ class StackedSweeper(basic_sweeper.BasicSweeper):  # type: ignore[misc]
         if len(products) > 1:
             products = sweep.chosen(products, len(arguments))
         batch = [job for product in products for job in self.split_arguments(product, None)[0]]
-        # Resolved once: the folder's name has the time in it.
-        self.config.hydra.sweep.dir = str(Path(self.config.hydra.sweep.dir))
-        sweep.run(batch, _Hydra(self), explain)
+        sweep.run(batch, self.launching(), explain)
+
+    def launching(self) -> "_Hydra":
+        """What a sweep needs of Hydra, of this one."""
+        return _Hydra(self)
 
 
 class _Hydra:
@@ -69,12 +71,23 @@ class _Hydra:
 
     def __init__(self, sweeper: "StackedSweeper") -> None:
         self._sweeper = sweeper
+        # Resolved once: the folder's name has the time in it.
+        sweeper.config.hydra.sweep.dir = str(Path(sweeper.config.hydra.sweep.dir))
         self.folder = Path(sweeper.config.hydra.sweep.dir)
-        self.in_process = sweeper.config.hydra.runtime.choices["hydra/launcher"] == "basic"
+        launcher = sweeper.config.hydra.runtime.choices["hydra/launcher"]
+        self.in_process, self.shares_store = launcher == "basic", launcher != "ray"
         self.shards = sweeper.shards
         self.cores_of_a_shard = (
             OmegaConf.select(sweeper.config, "hydra.launcher.cpus_per_task") or 1
         )
+
+    @property
+    def slurm(self) -> dict[str, Any] | None:
+        """The launcher's settings, where it submits to Slurm."""
+        launcher = self._sweeper.config.hydra.launcher
+        if not str(launcher.get("_target_")).endswith(".SlurmLauncher"):
+            return None
+        return cast(dict[str, Any], OmegaConf.to_container(launcher, resolve=True))
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
         loader = self._sweeper.hydra_context.config_loader
@@ -83,9 +96,19 @@ class _Hydra:
             del cfg["hydra"]
         return cfg
 
-    def start(self) -> None:
-        """Make the sweep's folder, with the configuration that all jobs share."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def start(self, folder: Path | None = None) -> None:
+        """Make the sweep's folder, or take that which is given, with the configuration of all jobs."""
+        from pi3nn.run import folders
+
+        typed = self._sweeper.config.hydra.overrides.hydra
+        if folder is not None:
+            self.folder = folder
+        elif any(text.lstrip("+").startswith("hydra.sweep.dir=") for text in typed):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        else:
+            # Named by the second, in which another sweep may have begun.
+            self.folder = folders.claimed(self.folder)
+        self._sweeper.config.hydra.sweep.dir = str(self.folder)
         OmegaConf.save(self._sweeper.config, self.folder / "multirun.yaml")
 
     def launch_shards(

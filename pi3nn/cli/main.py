@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import errno
 import gc
+import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from pi3nn.errors import SweepError, UserError
+from pi3nn.errors import SweepError, UserError, on_one_line
 
 _MISTAKE, _FAILED, _STOPPED = 2, 1, 130
 _NOBODY_READS = 141  # what a shell says of a program that SIGPIPE ended
@@ -20,7 +21,8 @@ _OBJECTS_BETWEEN_LOOKS = 100_000
 
 # What an operating system says of a folder that can't take tables and figures.
 _ABOUT_FOLDERS = {
-    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR
+    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR,
+    errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ESTALE,
 }  # fmt: skip
 
 ExplainError = Callable[[Exception], str | None]
@@ -45,7 +47,7 @@ def run_command(
     try:
         try:
             typed = list(sys.argv[1:] if arguments is None else arguments)
-            code = _guarded(name, lambda: command(typed), stopped, explain)
+            code = _guarded(name, lambda: _version_or(command, typed), stopped, explain)
         finally:
             sys.stdout.flush()  # here, where a closed pipe can be dealt with, not at the very end
     except BrokenPipeError:
@@ -57,10 +59,26 @@ def run_command(
     sys.exit(code)
 
 
+def _version_or(command: Callable[[list[str]], int], typed: list[str]) -> int:
+    """Say what is installed if that is all that is asked, else run the command."""
+    if typed != ["--version"]:
+        return command(typed)
+    # By its name: commands that read results work without the engine, which is asked only here.
+    print(importlib.import_module("pi3nn.cli.version").text())
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence, without the usage before it."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see --help")
+
+
 def parser_of(name: str, description: str, epilog: str) -> argparse.ArgumentParser:
     """A command's parser, which shows these texts line by line as they are."""
     shown = argparse.RawDescriptionHelpFormatter
-    return argparse.ArgumentParser(name, None, description, epilog, formatter_class=shown)
+    return _Parser(name, None, description, epilog, formatter_class=shown)
 
 
 def _guarded(
@@ -79,7 +97,7 @@ def _guarded(
         sentence = _sentence(error) or (explain(error) if explain else None)
         if sentence is None or wants_traceback:
             raise
-        message, code = sentence, _MISTAKE
+        message, code = on_one_line(sentence), _MISTAKE
     print(f"{name}: {message}", file=sys.stderr)
     return code
 
@@ -89,11 +107,18 @@ def _sentence(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, OSError) and error.errno in _ABOUT_FOLDERS:
         return cant_write(error)
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return (
+            "there is not enough memory for this: take a smaller network or fewer rows, or a "
+            "machine with more; what is stored is kept"
+        )
     return None
 
 
 def cant_write(error: OSError) -> str:
     """What to say of a folder or a file that the system does not let us write."""
-    where = f" {error.filename}" if error.filename else " the results"
+    where = (
+        f" {error.filename}" if isinstance(error.filename, (str, os.PathLike)) else " the results"
+    )
     reason = os.strerror(error.errno or 0).lower()
     return f"can't write{where}: {reason}; what is stored is kept"

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import BooleanNode, DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import config, paths
+from pi3nn.cli import options as hydra_options
+from pi3nn.cli import refusals
 from pi3nn.errors import UserError, first_line, nearest
 
 # Options of Hydra's that a word follows; behind the last two it may be left out.
@@ -33,12 +34,13 @@ def as_hydra_wants(arguments: Sequence[str]) -> list[str]:
     Raises
     ------
     UserError
-        If a key is taken away, or a YAML of the user's own that is chosen has a mistake.
+        If a key is taken away, a choice is no name, an option of Hydra's makes no sense, or a YAML of
+        the user's own that is chosen has a mistake.
     """
     config.use_folders(arguments, only=True)
     typed, options = _apart(arguments)
-    if sentence := next(filter(None, map(_taken_away, typed)), None):
-        raise UserError(sentence)
+    hydra_options.check(options, typed)
+    refusals.check(typed)
     config.check_chosen(typed)
     about_table = _about_table(typed)
     config.say_added({text.partition("=")[0]: why for text, why in about_table.items()})
@@ -67,6 +69,9 @@ def _trains_nothing(text: str) -> bool:
         return False
 
 
+_COLUMNS = ("dataset.ignore", "dataset.categories")  # one column stands for a list of it
+
+
 def typed_folders(arguments: Sequence[str]) -> list[str]:
     """Folders for the results that were typed, with those that they are in."""
     folders: list[str] = []
@@ -79,27 +84,35 @@ def typed_folders(arguments: Sequence[str]) -> list[str]:
 
 
 def _about_table(overrides: Sequence[str]) -> dict[str, str]:
-    """What is added, and why: ``experiment=fit`` and, where the data set is no YAML of the user's
-    own, the name of the file without its endings, unless said otherwise."""
+    """What is added, and why: ``experiment=fit`` and its method and, where the data set is no YAML of
+    the user's own, the name of the file without its endings, unless said otherwise."""
     values = dict(text.lstrip("+").partition("=")[::2] for text in overrides)
     dataset = values.get("dataset", "")
     if config.schema_of("dataset", dataset) != "table":
         return {}
     added = {} if "experiment" in values else {"experiment=fit": f"from dataset={dataset}"}
+    if "method" not in values and _fits(values.get("experiment", "fit")):  # others have theirs
+        added["method=pi3nn_cross"] = "what is best for data of one's own"
     if dataset == "table" and values.get("dataset.path") and "dataset.name" not in values:
         added["dataset.name='${file_name:${dataset.path}}'"] = "from the file's name"
     return added
+
+
+def _fits(experiment: str) -> bool:
+    """Whether it is ``fit``, or starts from it and names no method."""
+    by_default = config.chosen_names([])["method"]
+    named = config.chosen_names([f"experiment={experiment}"])["method"]
+    return named == by_default and "fit" in config.ancestors("experiment", experiment)
 
 
 def _with_brackets(argument: str) -> str:
     key, equals, value = argument.partition("=")
     if key == "sweep":
         return f"++{argument}"
-    if key not in config.LISTS or not equals or value.startswith("["):
+    if key not in (*config.LISTS, *_COLUMNS) or not equals or value.startswith("["):
         return argument
-    try:
-        override = OverridesParser.create().parse_override(argument)
-    except HydraException:
+    override = refusals.parsed(argument)
+    if override is None:
         return argument  # Hydra will say what is wrong with it
     if override.is_sweep_override():
         return f"{key}=" + ",".join(f"[{choice}]" for choice in override.sweep_string_iterator())
@@ -123,9 +136,11 @@ def explain(arguments: Sequence[str], error: Exception) -> str:
         return str(of_own_yaml)
     first = [_unreadable, _unknown_choice, _swept_key]
     sentences = (say(text) for text in overrides for say in first)
-    sentence = next(filter(None, sentences), None) or _about_keys(overrides)
+    sentence = next(filter(None, sentences), None)
+    if not sentence and (base := _base(overrides)) is not None:
+        sentence = _below_nothing(overrides, base) or _about_keys(overrides, base)
     sentence = sentence or _not_made_for_it(error) or _needs_another(overrides, error)
-    return sentence or _in_hydras_words(error)
+    return sentence or _in_hydras_words(overrides, error)
 
 
 def _not_made_for_it(error: Exception) -> str | None:
@@ -151,18 +166,14 @@ def _several_values(arguments: Sequence[str]) -> str:
 
 
 def _unreadable(text: str) -> str | None:
-    try:
-        if "=" in text:
-            OverridesParser.create().parse_override(text)
-    except HydraException:
-        advice = "look for an open bracket or quote, and quote the whole of it"
-        return f"'{text}' can't be read: {advice}"
-    return None
+    if "=" not in text or refusals.parsed(text) is not None:
+        return None
+    return f"'{text}' can't be read: look for an open bracket or quote, and quote the whole of it"
 
 
 def _unknown_choice(text: str) -> str | None:
     key, equals, value = text.partition("=")
-    if "." in key or not equals or "(" in value or not _is_group(key.lstrip("+")):
+    if "." in key or not equals or "(" in value or not refusals.is_group(key.lstrip("+")):
         return None
     choices = config.names(key.lstrip("+"))
     for choice in value.split(","):
@@ -170,13 +181,6 @@ def _unknown_choice(text: str) -> str | None:
             similar = nearest(choice, choices)
             return f"there is no {key}={choice}{similar}; choices: {', '.join(choices)}"
     return None
-
-
-def _taken_away(text: str) -> str | None:
-    key = text.removeprefix("~").partition("=")[0]
-    if key == text.partition("=")[0] or key.startswith("hydra"):
-        return None
-    return f"'{text}' would take away what every run has: leave it out, or set {key}=... instead"
 
 
 def _swept_key(text: str) -> str | None:
@@ -187,19 +191,15 @@ def _swept_key(text: str) -> str | None:
     return f"'{text}' must be written as 'sweep={mapping}', with the quotes"
 
 
-def _about_keys(overrides: Sequence[str]) -> str | None:
+def _about_keys(overrides: Sequence[str], base: DictConfig) -> str | None:
     """Of a key that there is not, or a word that has no value."""
-    try:
-        base = _base(overrides)
-    except (HydraException, OmegaConfBaseException):
-        return None  # the choices alone are what was refused
     groups = [path.name for path in paths.configs().iterdir() if path.is_dir()]
     keys = [*groups, *_walk(base)]
     for text in overrides:
         key, equals, _ = text.lstrip("+").partition("=")
         if not equals:
             return f"'{text}' is not of the form key=value{_with_value(key, keys, base)}"
-        if not (key in keys or key.startswith("hydra") or _is_group(key)):
+        if not (key in keys or key.startswith("hydra") or refusals.is_group(key)):
             return f"there is no key '{key}'{nearest(key, keys)}; see them all with --cfg job"
     return None
 
@@ -210,15 +210,25 @@ def _with_value(key: str, keys: Sequence[str], base: DictConfig) -> str:
     return f" (did you mean '{key}=true'?)" if is_switch else nearest(key, keys)
 
 
-def _base(overrides: Sequence[str]) -> DictConfig:
-    """The configuration with only the choices of `overrides` made, the first of each sweep."""
+def _base(overrides: Sequence[str]) -> DictConfig | None:
+    """The configuration with only the choices of `overrides` made, the first of each sweep; None
+    where these alone are what was refused."""
     pairs = (text.lstrip("+").partition("=")[::2] for text in overrides)
-    chosen = [f"{key}={value.split(',')[0]}" for key, value in pairs if _is_group(key)]
-    return config.composed(*chosen, *config.search_path())
+    chosen = [f"{key}={value.split(',')[0]}" for key, value in pairs if refusals.is_group(key)]
+    try:
+        return config.composed(*chosen, *config.search_path())
+    except Exception:  # whatever Hydra says of them, it has said once already
+        return None
 
 
-def _is_group(key: str) -> bool:
-    return bool(key) and (paths.configs() / key).is_dir()
+def _below_nothing(overrides: Sequence[str], base: DictConfig) -> str | None:
+    """Of keys below one that is null here, such as those of an encoder where there is none."""
+    for text in overrides:
+        key, _, value = text.lstrip("+").partition("=")
+        parent = key if value.startswith("{") else key.rpartition(".")[0]
+        if parent in base and base[parent] is None:
+            return f"'{text}' sets a key of {parent}, which is null here: leave it out"
+    return None
 
 
 def _walk(cfg: DictConfig, prefix: str = "") -> Iterator[str]:
@@ -241,11 +251,26 @@ def _needs_another(overrides: Sequence[str], error: Exception) -> str | None:
     )
 
 
-def _in_hydras_words(error: Exception) -> str:
-    """The message without its stack of frames; of a type error, with the key."""
+def _in_hydras_words(overrides: Sequence[str], error: Exception) -> str:
+    """The message without its stack of frames, with the key or what was typed."""
     cause = error
     while isinstance(cause.__cause__, (OmegaConfBaseException, HydraException)):
         cause = cause.__cause__
-    full_key = getattr(cause, "full_key", None)
-    text = first_line(cause)
-    return f"{full_key}: {text}" if full_key and str(full_key) not in text else text
+    full_key = str(getattr(cause, "full_key", None) or "")
+    text = first_line(cause) or "Hydra takes no such value"
+    said = text if full_key in text else f"{full_key}: {text}"
+    if any(key in said for key in (text.lstrip("+").partition("=")[0] for text in overrides)):
+        return said
+    suspects = (_refused, lambda typed: "${" in typed, lambda typed: "hydra" in typed)
+    found = (typed for is_it in suspects for typed in overrides if is_it(typed))
+    culprit = next(found, None)
+    return f"'{culprit}' can't be used: {said}" if culprit else said
+
+
+def _refused(text: str) -> bool:
+    """Whether an override is refused even on its own."""
+    try:
+        config.composed(text)
+    except Exception:  # of whatever kind
+        return True
+    return False

@@ -16,7 +16,7 @@ _HELP = """\
 Prediction intervals for the rows of a table, from a model that pi3nn-run left behind.
 
   pi3nn-run dataset=table dataset.path=homes.csv dataset.target=price      train, and keep a model
-  pi3nn-predict model=results/fit/homes-price/pi3nn-paper/model data=new.csv output=out.csv
+  pi3nn-predict model=results/fit/homes-price/pi3nn_cross-paper/model data=new.csv output=out.csv
 
 Keys:
   model=FOLDER       the folder that pi3nn-run names at its end (save_model=true)
@@ -26,11 +26,15 @@ Keys:
                        prediction                     in the units of the target
                        lower_0.95, upper_0.95         bounds, for every level
                        confidence                     mean training width / width, at most 1
+                       ood_p                          share of rows like the training rows that
+                                                      seem at least as odd: small means unlike them
+                       ood_by                         what seems odd: distance to the training rows,
+                                                      disagreement of the networks, width, category
                        ood                            true: unlike the training rows
   levels=[0.9,0.95]  confidence levels (default: those of the run); methods that are trained for
                      each level of its own (qd, piven, cqr) serve those of the run only
-  threshold=0.5      rows are ood if their confidence is below it (default: where 1 % of the
-                     training rows are), or if a category was never seen in training
+  threshold=0.01     rows are ood if their ood_p is below it (default: 0.01, which flags 1 % of
+                     rows like the training rows), or if a category was never seen in training
 
 A file is read and written in pieces: its size does not matter. Where a value is missing, the rule
 of the training holds: dataset.missing=refuse | drop (no prediction for the row) | mean."""
@@ -73,23 +77,24 @@ def _predict(values: Mapping[str, str]) -> int:
         raise UserError(f"output={output}: its name must end in .csv")
     if output.resolve() == data.resolve():
         raise UserError("output and data are the same file")
-    threshold = _number("threshold", values["threshold"]) if "threshold" in values else None
+    threshold = _threshold(values["threshold"]) if "threshold" in values else None
     levels = _levels(values["levels"]) if "levels" in values else None
 
     # A second: not before the mistakes above are caught.
     from pi3nn.models import model_files, prediction
 
     saved = model_files.load(Path(values["model"]))
-    summary = prediction.predict_file(saved, data, levels or saved.levels, output, threshold)
-    for line in _lines(summary, "threshold" in values):
+    below = prediction.FLAGGED if threshold is None else threshold
+    summary = prediction.predict_file(saved, data, levels or saved.levels, output, below)
+    for line in _lines(summary, below):
         print(line, file=sys.stderr)
     print(f"{summary.rows} rows in {output}, {summary.flagged} of them flagged ood")
     return 0
 
 
-def _lines(summary: Any, chosen: bool) -> list[str]:
-    rule = "as you say" if chosen else "as 1 % of the training rows have"
-    lines = [f"ood: a confidence score below {summary.threshold:.3g}, {rule}"]
+def _lines(summary: Any, threshold: float) -> list[str]:
+    expected = f"{100 * threshold:.3g} % of rows like the training rows"
+    lines = [f"ood: an ood_p below {threshold:.3g}, as {expected} have"]
     if summary.ignored:
         lines.append(f"not looked at: {', '.join(summary.ignored)}, which training did not have")
     if summary.unseen:
@@ -99,6 +104,13 @@ def _lines(summary: Any, chosen: bool) -> list[str]:
     if summary.incomplete:
         lines.append(f"{summary.incomplete} row(s) lack a value and have no prediction")
     return lines
+
+
+def _threshold(text: str) -> float:
+    threshold = _number("threshold", text)
+    if not 0 <= threshold <= 1:
+        raise UserError(f"threshold={text}: rows are flagged by ood_p, which lies between 0 and 1")
+    return threshold
 
 
 def _levels(text: str) -> list[float]:

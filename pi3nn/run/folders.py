@@ -2,7 +2,7 @@
 
     results/uci/boston/pi3nn-paper                     the experiment as it is
     results/uci/boston/pi3nn-paper_hidden=100_seeds=3  what was typed beyond that, in any order
-    results/fit/homes-price/pi3nn-paper                one's own table: the file and its target
+    results/fit/homes-price/pi3nn_cross-paper          one's own table: the file and its target
 
 The names are made of what was typed alone, so the same command always finds its folder again. What
 a name can't hold, such as a slash, becomes a dash, and a digest of the whole keeps it apart.
@@ -11,6 +11,7 @@ a name can't hold, such as a slash, becomes a dash, and a digest of the whole ke
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ _IN_THE_PATH = ("experiment", "dataset", "protocol", "dataset.name")
 _OF_TABLES = ("dataset.path", "dataset.target")
 # They decide where and how fast a run is computed, not what comes out.
 _WITHOUT_EFFECT = ("store", "device", "engine", "workers", "memory", "save_model", "plan", "force",
-                   "explain")  # fmt: skip
+                   "detach", "explain", "objective")  # fmt: skip
 
 
 def register() -> None:
@@ -61,13 +62,34 @@ def changes(
     return _name([f"_{key}={value}" for key, value in sorted(pairs)], "")
 
 
+def claimed(folder: Path) -> Path:
+    """Make a folder that nobody else has: this one or, where it is taken, ``<its name>_2`` and so on."""
+    for number in itertools.count(1):
+        place = folder if number == 1 else folder.with_name(f"{folder.name}_{number}")
+        try:
+            place.mkdir(parents=True)
+            return place
+        except FileExistsError:
+            if not place.is_dir():
+                raise
+    raise AssertionError
+
+
+def study(experiment: str, dataset: str, overrides: Sequence[str]) -> str:
+    """The folder of a search: what it is of, and what was typed beyond that."""
+    return _name([experiment, dataset]) + changes(overrides)
+
+
 def data_folder(name: str, path: str | None = None, target: str | None = None) -> str:
     """The folder of a data set; of one's own table, its `path` and `target` are part of it."""
     if path is None or target is None:
         return _name([name])
     file = Path(os.path.normpath(path))
     parents = () if str(file.parent) == "." else (str(file.parent),)
-    return _name([*parents, name, *((file.name,) if file.name != f"{name}.csv" else ()), target])
+    stem = file.name.removesuffix(".csv")
+    # The name of a table is by default that of its file, with other characters as "_".
+    said = (stem,) if stem != file.name and re.sub(r"\W+", "_", stem) == name else (name, file.name)
+    return _name([*parents, *said, target])
 
 
 def _name(words: Sequence[str], between: str = "-") -> str:

@@ -1,6 +1,7 @@
 """Shards: the members of a sweep in parts that a launcher takes to other processes or machines.
 
-They share nothing but the store, and end when the file `STOP` appears in their folder.
+They share nothing but the store, and end when the file `STOP` appears in their folder. Where they do
+not share even that, they are orders of `pi3nn.run.away`, one for each stack.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from typing import Any, Protocol
 
 from omegaconf import DictConfig
 
+from pi3nn import processes
 from pi3nn.errors import UserError, sentence
 from pi3nn.run import execute
+from pi3nn.run.away import Errands
 from pi3nn.run.execute import Wanted
 from pi3nn.run.member import Member
 from pi3nn.run.progress import ProgressBar
 from pi3nn.run.stacks import work
-from pi3nn.run.workers import TrainingOptions, when_gone
+from pi3nn.run.workers import TrainingOptions
 from pi3nn.store import Store, StoreError
 
 _SHARDS = ".shards"  # in the sweep's folder, while shards are being trained
@@ -43,15 +46,17 @@ class Launching(Protocol):
 
     folder: Path
     in_process: bool
+    shares_store: bool  # whether shards write to the store themselves
     shards: int
     cores_of_a_shard: int
+    slurm: dict[str, Any] | None  # the launcher's settings, where it submits to Slurm
 
     def compose(self, overrides: Sequence[str]) -> DictConfig: ...
 
-    def start(self) -> None: ...
+    def start(self, folder: Path | None = None) -> None: ...  # may give the folder another name
 
     def launch_shards(
-        self, task: Callable[[Any], Any], overrides: Sequence[Sequence[str]]
+        self, task: Callable[[Any], Any] | Errands, overrides: Sequence[Sequence[str]]
     ) -> Sequence[Any]: ...
 
     def launch_job(self, overrides: Sequence[str], number: int) -> Any: ...
@@ -59,7 +64,7 @@ class Launching(Protocol):
 
 def all_shards(hydra: Launching, options: TrainingOptions) -> TrainingOptions:
     """What all shards are as one."""
-    return _together(_count(hydra), _in_shard(hydra, options))
+    return _together(count(hydra), in_shard(hydra, options))
 
 
 def train(
@@ -67,9 +72,11 @@ def train(
 ) -> dict[str, str]:
     """Train missing members in shards; returns reasons of failures by the key of a member."""
     folder = hydra.folder.absolute() / _SHARDS
-    inside = _in_shard(hydra, options)
+    inside = in_shard(hydra, options)
     missing = wanted.missing(options)
-    parts = cut(missing, _count(hydra), inside)
+    if not hydra.shares_store:
+        return _train_away(replace(wanted, members=missing), hydra, options)
+    parts = cut(missing, count(hydra), inside)
     if not parts:
         return {}
     folder.mkdir(parents=True, exist_ok=True)
@@ -94,16 +101,40 @@ def train(
     return {key: reason for answer in answers for key, reason in answer["members"].items()}
 
 
+def _train_away(missing: Wanted, hydra: Launching, options: TrainingOptions) -> dict[str, str]:
+    """The same where shards share nothing: the launcher writes to the store what comes back."""
+    if not missing.members:
+        return {}
+    folder = hydra.folder.absolute() / _SHARDS
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _STOP).unlink(missing_ok=True)
+    errands = Errands(missing, options, hydra.shards, folder / _STOP)
+    launch = functools.partial(hydra.launch_shards, errands, [[]])
+    (answer,) = _launched(launch, folder / _STOP, missing, options.force)
+    shutil.rmtree(folder)
+    if answer["store"]:
+        raise StoreError(answer["store"])
+    return dict(answer["members"])
+
+
 def cut(missing: list[Member], shards: int, options: TrainingOptions) -> list[list[Member]]:
     """At most `shards` parts of about equal size; members that can be stacked stay together."""
     portions = _together(shards, options).stacks(missing)
-    parts: list[list[Member]] = [[] for _ in range(min(shards, len(portions)))]
-    loads = [0] * len(parts)
-    for stack in portions:
-        # Stacks come with the longest group first: each goes to who has least to do.
-        lightest = min(range(len(parts)), key=loads.__getitem__)
-        parts[lightest] += stack
-        loads[lightest] += work(stack)
+    # Stacks come with the longest group first: each goes to who has least to do.
+    parts = spread(portions, [work(stack) for stack in portions], shards)
+    return [[member for stack in part for member in stack] for part in parts]
+
+
+def spread(
+    stacks: Sequence[list[Member]], loads: Sequence[float], shards: int
+) -> list[list[list[Member]]]:
+    """At most `shards` parts of about equal load: each stack in turn goes to the lightest."""
+    parts: list[list[list[Member]]] = [[] for _ in range(min(shards, len(stacks)))]
+    taken = [0.0] * len(parts)
+    for stack, load in zip(stacks, loads, strict=True):
+        lightest = min(range(len(parts)), key=taken.__getitem__)
+        parts[lightest].append(stack)
+        taken[lightest] += load
     return parts
 
 
@@ -130,11 +161,12 @@ def train_shard(folder: str, cfg: DictConfig) -> dict[str, Any]:
     return {"store": "", "members": {key: sentence(error) for key, error in errors.items()}}
 
 
-def _count(hydra: Launching) -> int:
+def count(hydra: Launching) -> int:
+    """How many shards were asked for."""
     return hydra.shards or len(os.sched_getaffinity(0))
 
 
-def _in_shard(hydra: Launching, options: TrainingOptions) -> TrainingOptions:
+def in_shard(hydra: Launching, options: TrainingOptions) -> TrainingOptions:
     """How a shard trains: shards may share a machine, so each takes the cores it was given only."""
     workers = options.workers or hydra.cores_of_a_shard
     return TrainingOptions(workers, options.memory, options.force, quiet=True)
@@ -161,11 +193,13 @@ def _launched(
     process.start()
     there.close()
     # Those stored before the start can't be counted when all are trained again.
+    waiting = {member.key for member in missing.members}
     with ProgressBar([len(missing.members)], quiet=force) as progress:
         try:
             while not here.poll(_LOOK_EVERY):
-                done = sum(member.key in missing.store for member in missing.members)
-                progress.update(0, done / len(missing.members), math.nan)
+                waiting -= missing.store.stored(waiting)
+                done = 1 - len(waiting) / len(missing.members)
+                progress.update(0, done, math.nan)
         except KeyboardInterrupt:
             stop.touch()
             here.poll(_PATIENCE)
@@ -176,6 +210,8 @@ def _launched(
     except EOFError:
         answers, failure = [], "it was killed"
     _end(process)
+    if isinstance(failure, UserError):
+        raise failure
     if failure:
         raise UserError(
             f"the launcher lost a shard ({failure}): what is stored is kept; when the other shards "
@@ -189,7 +225,7 @@ def _launch_apart(launch: Callable[[], Sequence[Any]], answer: Connection, paren
     # Where shards are cut short, joblib would report every file that it then clears away.
     os.environ["PYTHONWARNINGS"] = f"ignore::UserWarning:{_TRACKER}"
     # If this sweep is killed, so is what it launched on this machine.
-    when_gone(parent, lambda: os.killpg(0, signal.SIGKILL))
+    processes.when_gone(parent, lambda: os.killpg(0, signal.SIGKILL))
     try:
         jobs = launch()
         failures = [sentence(job._return_value) for job in jobs if job.status.name != "COMPLETED"]
@@ -198,7 +234,7 @@ def _launch_apart(launch: Callable[[], Sequence[Any]], answer: Connection, paren
         else:
             answer.send(([job.return_value for job in jobs], ""))
     except Exception as error:
-        answer.send(([], sentence(error)))
+        answer.send(([], error if type(error) is UserError else sentence(error)))
 
 
 def _end(process: BaseProcess) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,11 @@ from omegaconf import DictConfig
 
 from pi3nn import config, data, methods
 from pi3nn.data.base import Dataset, Split
+from pi3nn.data.folds import CROSS_FITS
 from pi3nn.engine.native import engine_for
 from pi3nn.engine.shape import Shape
 from pi3nn.errors import UserError
-from pi3nn.intervals import conformal
+from pi3nn.intervals.bounds import rows_needed
 
 # Raised whenever a change in the code changes the numbers a member gets: older runs are then not
 # taken for the new ones.
@@ -44,17 +46,39 @@ class Member:
         return methods.get(self.kind).Settings(**self.config["method"])
 
     @property
+    def dataset_settings(self) -> str:
+        """What decides which data set it is, as text."""
+        return json.dumps(self.config["dataset"], sort_keys=True)
+
+    @property
     def dataset(self) -> Dataset:
-        return _dataset(json.dumps(self.config["dataset"], sort_keys=True))
+        return _dataset(self.dataset_settings)
 
     @property
     def split(self) -> Split:
-        return _split(json.dumps(self.config["dataset"], sort_keys=True), self.config["split"])
+        return _split(self.dataset_settings, self.config["split"])
 
     @property
     def rows(self) -> int:
-        """Number of training rows, those set aside among them."""
+        """Number of training rows it learns from, those set aside among them."""
+        most = self.most_rows
+        return self.rows_given if most is None else min(self.rows_given, most)
+
+    @property
+    def rows_given(self) -> int:
+        """Number of training rows of its split."""
         return len(self.split.train.y)
+
+    @property
+    def most_rows(self) -> int | None:
+        """How many training rows its method learns from at most; None: from all."""
+        return methods.get(self.kind).most_rows(self.settings)
+
+    @property
+    def holdout(self) -> float:
+        """Share of the training rows that is set aside; none with folds, which lose no row."""
+        crossed = self.config["calibrate"] in CROSS_FITS
+        return 0.0 if crossed else float(self.config["holdout"])
 
     @property
     def inputs(self) -> int:
@@ -83,31 +107,45 @@ def members(cfg: DictConfig) -> list[Member]:
         retrains = method.retrains(method.Settings(**resolved["method"]))
         levels = list(cfg.levels) if retrains else [None]
         result += [
-            _member({**shared, "split": split, "seed": seed, "gamma": gamma})
+            keyed({**shared, "split": split, "seed": seed, "gamma": gamma})
             for split, seed, gamma in itertools.product(cfg.splits, cfg.seeds, levels)
         ]
-    if cfg.calibrate is config.Calibrate.conformal:
-        _check_rows(result, max(cfg.levels))
+    _check_rows(result, max(cfg.levels))
     return result
 
 
 def _check_rows(members: list[Member], gamma: float) -> None:
-    """Refuse a level whose conformal interval would be infinite."""
-    needed = conformal.rows_needed(gamma)
+    """Refuse a level that needs more rows to calibrate on than there are."""
     for member in members:
-        share, rows = member.config["holdout"], member.rows
-        if math.ceil(share * rows) < needed:
-            raise UserError(
-                f"calibrate=conformal at level {gamma:g} needs {needed} rows to calibrate on, and "
-                f"holdout={share:g} of {rows} training rows gives {math.ceil(share * rows)}: raise "
-                "holdout, lower the level, or set calibrate=none"
-            )
+        calibrate, share = member.config["calibrate"], member.config["holdout"]
+        needed = rows_needed(member.kind, calibrate, gamma)
+        rows = math.ceil(share * member.rows) if calibrate == "conformal" else member.rows
+        if rows >= needed:
+            continue
+        given = f"{rows} of {member.rows} training rows are held out (holdout={share:g})"
+        if calibrate in CROSS_FITS:
+            given = f"there are {rows} training rows"
+        remedy = "more rows, a lower level, or calibrate=none"
+        if methods.get(member.kind).own_folds:
+            remedy = "more rows, or a lower level"
+        raise UserError(
+            f"calibrate={calibrate} at level {gamma:g} needs {needed} rows to calibrate on, and "
+            f"{given}: {remedy}"
+        )
 
 
-def _member(settings: dict[str, Any]) -> Member:
+def keyed(settings: dict[str, Any]) -> Member:
+    """The member of a configuration, its engine chosen and its key made.
+
+    Raises
+    ------
+    UserError
+        If its data can't be loaded, or this machine can't compute by the engine it names.
+    """
+    settings = {**settings}
     member = Member(settings, "")
     settings["engine"] = _engine(member)
-    data_hash = _fingerprint(json.dumps(settings["dataset"], sort_keys=True), settings["split"])
+    data_hash = _fingerprint(member.dataset_settings, settings["split"])
     version = NUMERICS + methods.get(member.kind).revision
     hashed = json.dumps([config.as_hashed(settings), data_hash, version], sort_keys=True)
     return Member(settings, hashlib.sha256(hashed.encode()).hexdigest()[:20])
@@ -120,8 +158,23 @@ def _engine(member: Member) -> str:
     return engine_for(shape, member.config["device"], member.config["engine"])
 
 
-@functools.lru_cache(maxsize=4)
+# --- data, loaded once ---------------------------------------------------------------------------
+
+_brought: dict[str, Dataset] = {}  # by their settings; their files are on another machine
+
+
+def bring(datasets: Mapping[str, Dataset]) -> None:
+    """Have members of this process use data sets, by their settings, that can't be loaded here."""
+    _brought.clear()
+    _brought.update(datasets)
+
+
 def _dataset(settings: str) -> Dataset:
+    return _brought[settings] if settings in _brought else _loaded(settings)
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded(settings: str) -> Dataset:
     return data.load(json.loads(settings))
 
 

@@ -22,7 +22,7 @@ def distances(member: Member) -> dict[str, NDArray[np.float64]]:
     that share a day with a row are left out, too: they are near because they are nearly the same.
     """
     config = member.config
-    rows = scaling.standardise(member.split, config["scaling"], config["holdout"], config["seed"])
+    rows = scaling.standardise(member.split, config["scaling"], member.holdout, config["seed"])
     train, window = rows.sets["train"], config["dataset"].get("window")
     if window:
         return {name: _in_time(of_set, train, window) for name, of_set in rows.sets.items()}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numpy.typing import NDArray
 
 from pi3nn.data import scaling
-from pi3nn.data.base import Rows
 from pi3nn.data.scaling import Standardised
 from pi3nn.engine import lstm
 from pi3nn.errors import UserError
@@ -35,7 +34,7 @@ def prepare(member: Member) -> Prepared:
             return Prepared(rows.sets, rows.scalars, rows.scaler)
         train_encoders([member])
         encoded = _encodings[_encoding(member)]
-        sets = {n: Rows(encoded.features[n], r.y, r.index) for n, r in rows.sets.items()}
+        sets = {n: replace(r, x=encoded.features[n]) for n, r in rows.sets.items()}
         return Prepared(sets, rows.scalars, rows.scaler, encoded.weights)
     except UserError as error:
         name, split = member.config["dataset"]["name"], member.config["split"]
@@ -55,7 +54,9 @@ def distances(member: Member, prepared: Prepared) -> dict[str, dict[str, float]]
 
 def _standardised(member: Member) -> Standardised:
     config = member.config
-    return scaling.standardise(member.split, config["scaling"], config["holdout"], config["seed"])
+    return scaling.standardise(
+        member.split, config["scaling"], member.holdout, config["seed"], member.most_rows
+    )
 
 
 # --- encoders ------------------------------------------------------------------------------------
@@ -86,7 +87,7 @@ def train_encoders(members: Sequence[Member]) -> None:
 def _encoding(member: Member, seed: bool = True) -> str:
     """What an encoder depends on, as text; its seed decides, too, which rows are held out."""
     config = member.config
-    keys = ["dataset", "split", "scaling", "holdout", "encoder", "device"]
-    if seed or config["holdout"] > 0:
+    keys = ["dataset", "split", "scaling", "encoder", "device"]
+    if seed or member.holdout > 0:
         keys.append("seed")
-    return json.dumps([config[key] for key in keys], sort_keys=True)
+    return json.dumps([member.holdout, *(config[key] for key in keys)], sort_keys=True)

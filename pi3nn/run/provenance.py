@@ -22,6 +22,7 @@ def facts() -> dict[str, Any]:
         "python": platform.python_version(),
         "commit": _git("rev-parse", "HEAD"),
         "dirty": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "host": platform.node(),
         "system": platform.platform(),
         "cpu": _cpu(),
         "cores": os.cpu_count(),

@@ -50,6 +50,10 @@ def run(job: TaskRun, store: Store, folder: Path) -> str:
     UserError
         If a stack of the task failed, after all others are trained and stored.
     """
+    return execute.mended(lambda: _run(job, store, folder))
+
+
+def _run(job: TaskRun, store: Store, folder: Path) -> str:
     failures: execute.Failures = {}
     started, asked = time.monotonic(), job.asked
     trained = execute.ensure(asked.wanted(store), asked.options, failures)

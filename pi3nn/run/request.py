@@ -11,6 +11,7 @@ from omegaconf import DictConfig
 from pi3nn import config
 from pi3nn.run import execute
 from pi3nn.run.member import Member, members
+from pi3nn.run.stacks import check_room
 from pi3nn.run.workers import TrainingOptions
 from pi3nn.store import Store
 
@@ -21,6 +22,7 @@ class Request:
 
     cfg: DictConfig
     members: list[Member]
+    overrides: Sequence[str]
 
     @property
     def keys(self) -> list[str]:
@@ -35,7 +37,7 @@ class Request:
         """What a table's statistics are taken over: ``scenario`` or ``run``."""
         return str(self.cfg.unit.value)
 
-    @property
+    @functools.cached_property
     def store(self) -> Store:
         return Store(self.cfg.store)
 
@@ -46,7 +48,7 @@ class Request:
     @functools.cached_property
     def changed(self) -> list[str]:
         """Keys that decide numbers and are not what the experiment itself says."""
-        return config.differences(self.cfg)
+        return [] if config.only_chooses(self.overrides) else config.differences(self.cfg)
 
     def wanted(self, store: Store) -> execute.Wanted:
         """Every member in `store`, at every level."""
@@ -81,4 +83,6 @@ def request(cfg: DictConfig, overrides: Sequence[str]) -> Request:
     config.settle_sweep(cfg, overrides)
     config.check(cfg)
     execute.check_device(cfg.device)
-    return Request(cfg, members(cfg))
+    asked = Request(cfg, members(cfg), overrides)
+    check_room(asked.members, cfg.memory)
+    return asked

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -65,6 +66,11 @@ def save(members: Sequence[Member], store: Store, levels: Sequence[float], folde
     schema = first.dataset.schema(first.config["split"])
     saved = model_files.SavedModel(model, schema, list(levels), configuration(members))
     model_files.save(folder, saved)
+
+
+def predict_command(folder: Path) -> str:
+    """The command that predicts with the model in `folder`, quoted for a shell."""
+    return shlex.join(["pi3nn-predict", f"model={folder}", "data=new.csv", "output=out.csv"])
 
 
 def configuration(members: Sequence[Member]) -> str:

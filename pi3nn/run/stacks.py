@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pi3nn import methods
+from pi3nn.data.folds import repeats_for
 from pi3nn.engine.training import stack_width
+from pi3nn.errors import UserError
 from pi3nn.run.member import Member
 
 # Operations of a step that takes about as long as calling it: two stacks of such steps on two
@@ -51,24 +53,66 @@ def most_workers(memory: float) -> int:
     return max(1, round(1e3 * (memory - PROCESS_GB)) // round(1e3 * (WORKER_GB + LEAST_GB)))
 
 
+def needed_gb(stack: list[Member]) -> float:
+    """About how much memory a stack takes that is trained in a process of its own."""
+    return PROCESS_GB + WORKER_GB + len(stack) * _bytes(stack[0]) / 1e9
+
+
 def work(group: list[Member]) -> int:
     """A measure of a group's work, to start with the longest."""
-    shape = group[0].network
-    return len(group) * group[0].rows * (shape.columns if shape else 1)
+    first = group[0]
+    if first.network is None:
+        return len(group) * first.rows
+    steps = methods.get(first.kind).steps(first.rows, first.settings)
+    return int(_step_flops(group) * steps * int(first.config.get("folds", 1)) * repeats(first))
+
+
+def check_room(members: Sequence[Member], memory: float) -> None:
+    """Refuse a network that alone would take more than `memory` GB.
+
+    Raises
+    ------
+    UserError
+        With the keys that make it so large.
+    """
+    networks = {tuple(map(m.config["method"].get, ("hidden", "layers"))): m for m in members}
+    for (hidden, layers), member in networks.items():
+        if (needed := _bytes(member) / 1e9) > memory:
+            raise UserError(
+                f"method.hidden={hidden}, method.layers={layers} on {member.rows} rows takes some "
+                f"{needed:.0f} GB, and memory={memory:g}: take a smaller network, or raise memory="
+            )
+
+
+def _bytes(member: Member) -> int:
+    """About how much memory a member takes in training."""
+    shape, (rows, inputs) = member.network, member.split.train.x.shape
+    # Inputs are held about four times (as given, padded, one side, an evaluation set), numbers per
+    # row (target, weight, outputs, bounds) some thirty times.
+    size = int(4 * (rows * (4 * inputs + 30) + (8 * shape.columns if shape else 0)))
+    if methods.get(member.kind).own_folds:
+        return size  # its networks share their rows
+    return size * int(member.config.get("folds", 1)) * repeats(member)
 
 
 def _width(member: Member, room: float) -> int:
     """How wide a stack of such members may be for one worker with room for `room` GB of data."""
-    shape, (rows, inputs) = member.network, member.split.train.x.shape
-    # Inputs are held about four times (as given, padded, one side, an evaluation set), numbers per
-    # row (target, weight, outputs, bounds) some thirty times.
-    size = 4 * (rows * (4 * inputs + 30) + (8 * shape.columns if shape else 0))
-    width = max(1, int(room * 1e9 / size))
+    if methods.get(member.kind).own_folds:
+        return 1  # a stack in itself
+    shape, rows = member.network, len(member.split.train.y)
+    width = max(1, int(room * 1e9 / _bytes(member)))
     if shape is None:
         return width
     flops = _step_flops([member]) * methods.get(member.kind).steps(rows, member.settings)
     short = int(LONG_TRAINING / flops) if flops else width
     return max(1, min(width, stack_width(shape, member.step_rows, member.config["engine"]), short))
+
+
+def repeats(member: Member) -> int:
+    """How often the rows of a member are cut into folds; 1 without a cross-fit."""
+    if member.config["calibrate"] != "cross":
+        return 1
+    return int(member.config.get("repeats") or repeats_for(member.rows))
 
 
 def _step_flops(group: list[Member]) -> float:
@@ -87,5 +131,6 @@ def _likeness(member: Member) -> str:
     """The same for members that can share a stack."""
     method = fixed(member.config["method"])
     shared = [member.config[key] for key in ("holdout", "gamma", "calibrate", "device", "engine")]
+    shared += [member.config.get(key) for key in ("folds", "repeats", "widen")]
     sets = {name: len(rows.y) for name, rows in member.split.sets.items()}
     return json.dumps([method, sets, member.inputs, shared], sort_keys=True)

@@ -2,7 +2,8 @@
 
 1. Every job is composed, checked and expanded to members; what two jobs share is one member.
 2. Members that are not stored are trained: here, all in one go, or in shards that the chosen
-   launcher takes to other processes or machines.
+   launcher takes to other processes or machines; with ``detach=true`` it ends as soon as they are
+   in a cluster's queue.
 3. The jobs that were asked for run, find everything stored, and write their folders.
 4. One table and one figure over the keys that were swept.
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hydra.core.override_parser.types import Override
@@ -22,15 +23,17 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import config
+from pi3nn.cluster import slurm as cluster
 from pi3nn.errors import SweepError, UserError, sentence
 from pi3nn.paper import ood, ood_study
 from pi3nn.paper.run_verdicts import beside_paper
-from pi3nn.results import sweep_table
+from pi3nn.results import sweep_notes, sweep_table
 from pi3nn.results.sweep_table import SweptJob
-from pi3nn.run import execute, forecast, launch, neighbours
+from pi3nn.run import execute, forecast, launch, neighbours, slurm
 from pi3nn.run.launch import Launching
 from pi3nn.run.member import Member
 from pi3nn.run.request import Request, RequestedJob, request
+from pi3nn.run.time_limit import TimeLimit
 from pi3nn.run.workers import TrainingOptions
 from pi3nn.store import Store, StoreError
 
@@ -42,6 +45,9 @@ class SweepJob(RequestedJob):
     number: int
     overrides: list[str]
     swept: dict[str, str]
+    explained: list[str] = field(
+        default_factory=list
+    )  # where its values come from, if that is asked
 
     @property
     def label(self) -> str:
@@ -62,38 +68,91 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob) -
     SweepError
         If some jobs failed; the others are done.
     """
+    jobs = jobs_of(batch, hydra, explain)
+    good = [job for job in jobs if not job.failure]
+    for line in _failures(jobs):  # at once: training may take hours
+        print(line, file=sys.stderr, flush=True)
+    if explained := [line for job in good for line in job.explained]:
+        print("\n".join(explained))
+    elif good[-1].asked.cfg.plan:
+        print("\n".join(_forecast(good, hydra, good[-1].asked.options)))
+    else:
+        _check_launcher(good[-1].asked, hydra)
+        hydra.start()
+        sweep_notes.leave(hydra.folder, [_done(job.swept, job.asked) for job in good])
+        execute.mended(lambda: _train_and_finish(good, hydra))
+    if failed := _failures(jobs):
+        raise SweepError("\n".join([f"{len(failed)} of {len(jobs)} jobs failed:", *failed]))
+
+
+def _check_launcher(asked: Request, hydra: Launching) -> None:
+    """Refuse what can't be submitted, before anything is written."""
+    if hydra.slurm:
+        cluster.check_here()
+    if not asked.cfg.detach:
+        return
+    if not hydra.slurm:
+        raise UserError(
+            "detach=true submits and ends, which takes a queue: use it with "
+            "hydra/launcher=submitit_slurm, or leave it out"
+        )
+    if asked.cfg.force:
+        raise UserError(
+            "detach=true and force=true: nobody could tell what is trained again from what was stored "
+            "before: leave one of them out"
+        )
+
+
+def _train_and_finish(jobs: list[SweepJob], hydra: Launching) -> None:
+    asked = jobs[-1].asked
+    if asked.cfg.detach and _submit(jobs, hydra, asked.options):
+        return
+    train(jobs, hydra, asked.options)
+    _finish(jobs, hydra)
+
+
+def _submit(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> bool:
+    """Submit what is missing and say what to type next; False, if nothing is."""
+    outstanding = False
+    for wanted in _by_store(jobs):
+        mine, others = slurm.submit(wanted, hydra, options)
+        outstanding |= bool(mine or others)
+        print("\n".join(slurm.said(wanted, mine, others)))
+    if outstanding:
+        print(f"What is done so far, what is missing and why: pi3nn-report sweep {hydra.folder}")
+        print("When all is done, the same command writes the tables of every job.")
+    return outstanding
+
+
+def jobs_of(
+    batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob
+) -> list[SweepJob]:
+    """One job for each of the overrides, with what it asks for, or why it can't be run.
+
+    Raises
+    ------
+    UserError
+        If none can be.
+    """
     jobs = [
         SweepJob(number, list(overrides), values)
         for number, (overrides, values) in enumerate(zip(batch, swept(batch), strict=True))
     ]
-    explained: list[str] = []
     for job in jobs:
         try:
             cfg = hydra.compose(job.overrides)
             if cfg.explain:
                 heading = [job.label] if job.swept else []
-                explained += [*heading, *config.explain(cfg, job.overrides), ""]
+                job.explained = [*heading, *config.explain(cfg, job.overrides), ""]
             else:
                 job.request = request(cfg, job.overrides)
         except UserError as error:
             job.failure = str(error)
         except (HydraException, OmegaConfBaseException) as error:
             job.failure = explain(job.overrides, error)
-    good = [job for job in jobs if not job.failure]
-    if not good:
+    if all(job.failure for job in jobs):
         raise UserError("; ".join(dict.fromkeys(job.failure for job in jobs)))
-    for line in _failures(jobs):  # at once: training may take hours
-        print(line, file=sys.stderr, flush=True)
-    if explained:
-        print("\n".join(explained))
-    elif good[-1].asked.cfg.plan:
-        print("\n".join(_forecast(good, hydra, good[-1].asked.options)))
-    else:
-        hydra.start()
-        _train(good, hydra, good[-1].asked.options)
-        _finish(good, hydra)
-    if failed := _failures(jobs):
-        raise SweepError("\n".join([f"{len(failed)} of {len(jobs)} jobs failed:", *failed]))
+    return jobs
 
 
 def _failures(jobs: Sequence[SweepJob]) -> list[str]:
@@ -103,9 +162,12 @@ def _failures(jobs: Sequence[SweepJob]) -> list[str]:
 def _forecast(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> Iterator[str]:
     if not hydra.in_process:
         options = launch.all_shards(hydra, options)
+    limit = TimeLimit.of(hydra.slurm) if hydra.slurm else None
     yield f"{len(jobs)} jobs"
     for wanted in _by_store(jobs):
-        yield from forecast.describe(wanted, options)
+        yield from forecast.describe(wanted, options, limit)
+        if hydra.slurm and (queued := slurm.queued_already(wanted, options)):
+            yield f"{queued} of those to train are queued already"
 
 
 def _by_store(jobs: Sequence[SweepJob]) -> Iterator[execute.Wanted]:
@@ -121,8 +183,8 @@ def _by_store(jobs: Sequence[SweepJob]) -> Iterator[execute.Wanted]:
         yield execute.Wanted(list(members.values()), Store(root), levels)
 
 
-def _train(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> None:
-    """Train what is missing; note in the jobs what failed."""
+def train(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> None:
+    """Train what is missing of what jobs ask for; note in them what failed."""
     for wanted in _by_store(jobs):
         counts = f"{len(wanted.members)} members, {len(wanted.missing(options))} to train"
         print(f"sweep of {len(jobs)} jobs: {counts}", file=sys.stderr, flush=True)
@@ -130,6 +192,8 @@ def _train(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> 
             errors: execute.Failures = {}
             execute.ensure(wanted, options, errors)
             failures = {key: sentence(error) for key, error in errors.items()}
+        elif hydra.slurm:
+            failures = slurm.train(wanted, hydra, options)
         else:
             failures = launch.train(wanted, hydra, options, jobs[0].overrides)
         for job in jobs:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pi3nn import processes
 from pi3nn.engine.threads import use_one_thread
 from pi3nn.engine.training import OnProgress
 from pi3nn.errors import UserError
@@ -36,6 +36,8 @@ class TrainingOptions:
     force: bool = False  # train what is stored, too
     quiet: bool = False  # show no progress
     stop: Path | None = None  # training ends, as by Ctrl-C, when this file appears
+    # Keys of members that were put together elsewhere: these stacks, as far as members are missing.
+    given: Sequence[Sequence[str]] = ()
     # Called once while workers train, for what would be waited for later.
     meanwhile: Callable[[], None] | None = None
 
@@ -49,7 +51,15 @@ class TrainingOptions:
 
     def stacks(self, members: list[Member]) -> list[list[Member]]:
         """The stacks in which these options have members trained."""
-        return stacks(members, self.processes, self.memory)
+        if not self.given:
+            return stacks(members, self.processes, self.memory)
+        by_key = {member.key: member for member in members}
+        left = ([by_key[key] for key in keys if key in by_key] for keys in self.given)
+        return [stack for stack in left if stack]
+
+    def threads(self, n_stacks: int) -> int:
+        """How many threads a stack is trained by, where there are fewer stacks than cores."""
+        return max(1, self.processes // max(1, n_stacks))
 
     def too_few_workers(self, n_stacks: int) -> str:
         """Says so where memory keeps workers from so many stacks."""
@@ -154,20 +164,8 @@ def _start_worker(events: Any, stopped: Any, parent: int) -> None:
     for name in (signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(name, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # A worker whose parent was killed would wait for work for ever.
-    when_gone(parent, lambda: os._exit(1))
+    processes.end_with(parent)  # or it would wait for work for ever
     use_one_thread()
-
-
-def when_gone(parent: int, end: Callable[[], None]) -> None:
-    """Watch, beside all else, the parent of this process: when it is killed, call `end`."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        end()
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _work(number: int, members: list[Member], train: TrainStack) -> None:

@@ -62,7 +62,7 @@ def test_own_yamls_are_found_explained_and_fitted(
     lines = {line.split()[0]: line.split()[1:3] for line in printed.splitlines()[2:]}
     assert lines["method.hidden"] == ["30", "my/method/mine.yaml:6"]
     assert lines["dataset.target"] == ["price", "my/dataset/homes.yaml:4"]
-    assert lines["calibrate"][0] == "conformal"
+    assert lines["calibrate"][0] == "cross"
 
 
 def test_a_mistake_beside_an_own_yaml_is_explained(

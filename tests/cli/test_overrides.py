@@ -19,6 +19,8 @@ from tests.support.own_yamls import HOMES, own_folder
         ("seeds=1,2", "seeds=[1],[2]"),
         ("seeds=range(1,4)", "seeds=[1],[2],[3]"),
         ("levels=[0.9]", "levels=[0.9]"),
+        ("dataset.ignore=rent", "dataset.ignore=[rent]"),
+        ("dataset.categories=rooms", "dataset.categories=[rooms]"),
         ("sweep={method.hidden: [8]}", "++sweep={method.hidden: [8]}"),
         ("method.hidden=8,9", "method.hidden=8,9"),
         ("seeds=[1", "seeds=[1"),
@@ -45,7 +47,11 @@ def test_what_trains_nothing_leaves_no_folder() -> None:
         ("plan=1 -m", "plan=1 hydra.run.dir=. hydra.output_subdir=null -m"),
     ],
 )
-def test_overrides_come_before_options(typed: str, wanted: str) -> None:
+def test_overrides_come_before_options(
+    typed: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a=b").mkdir()
     assert overrides.as_hydra_wants(typed.split()) == wanted.split()
 
 
@@ -57,9 +63,16 @@ def test_a_key_can_not_be_taken_away() -> None:
 def test_a_table_and_what_starts_from_it_are_fitted_unless_said_otherwise(tmp_path: Path) -> None:
     own_folder(tmp_path, dataset_homes=HOMES)
     folder = f"--config-dir={tmp_path}"
-    assert "experiment=fit" in overrides.as_hydra_wants(
-        ["dataset=table", "dataset.path=a/rent.csv"]
-    )
+    table = ["dataset=table", "dataset.path=a/rent.csv"]
+    assert {"experiment=fit", "method=pi3nn_cross"} < set(overrides.as_hydra_wants(table))
+    assert "method=pi3nn_cross" in overrides.as_hydra_wants([*table, "experiment=fit"])
+    assert "method=pi3nn_cross" not in overrides.as_hydra_wants([*table, "method=qd"])
+    head = "# @package _global_\ndefaults: [fit, _self_"
+    own_folder(tmp_path, experiment_strict=f"{head}]\nexperiment: strict\n")
+    own_folder(tmp_path, experiment_other=f"{head}, override /method: sqr]\nexperiment: other\n")
+    for experiment, added in (("strict", True), ("other", False), ("uci", False)):
+        wanted = overrides.as_hydra_wants([*table, f"experiment={experiment}", folder])
+        assert ("method=pi3nn_cross" in wanted) is added
     assert overrides.as_hydra_wants(["dataset=boston", folder]) == ["dataset=boston", folder]
     arguments = ["dataset=homes", "experiment=uci", folder]
     assert overrides.as_hydra_wants(arguments) == arguments
@@ -123,3 +136,38 @@ def test_a_data_set_that_the_experiment_is_not_made_for_is_one_sentence() -> Non
     assert overrides.explain(typed, caught.value).startswith(
         "experiment=streamflow sets dataset.window, which the data set chosen does not have: "
     )
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("method=null", "'method=null': method= takes a name, one of cqr"),
+        ("dataset=1", "'dataset=1': dataset= takes a name"),
+        ("method=qd,1", "method= takes a name"),
+        ("method=[qd]", "method= takes a name"),
+        ("method=range(1,3)", "method= takes a name"),
+        ("method=interval(0,1)", "an interval has no values to run: write them out"),
+        ("seeds=interval(0,1)", "an interval has no values to run: write them out"),
+        ("hydra/launcher=1e9", "'hydra/launcher=1e9': hydra/launcher= takes a name"),
+        ("levels={}", "'levels={}': levels= takes a list of numbers, as in levels=[0.95]"),
+        ("splits=glob(*)", "splits= takes a list of numbers, as in splits=[1,2,3]"),
+        ("hydra.searchpath=[nowhere]", "there is no folder nowhere: name one that has YAMLs in it"),
+        ("--resolve", "--resolve belongs to --cfg"),
+        ("--package=method", "--package belongs to --cfg"),
+        ("--shell-completion", "install=bash"),
+        ("--experimental-rerun=config.pickle", "would run what a pickle says"),
+        ("--cfg=foo", "invalid choice: 'foo'"),
+        ("--run --multirun", "--run and --multirun exclude each other"),
+    ],
+)
+def test_what_hydra_could_not_explain_is_refused_before_it_sees_it(typed: str, words: str) -> None:
+    with pytest.raises(UserError) as refused:
+        overrides.as_hydra_wants(typed.split())
+    assert words in str(refused.value)
+
+
+def test_what_hydra_says_of_a_key_comes_with_what_was_typed() -> None:
+    said = overrides.explain(["encoder.units=3"], AssertionError("Unexpected type for root"))
+    assert said == "'encoder.units=3' sets a key of encoder, which is null here: leave it out"
+    said = overrides.explain(["hydra.verbose={a: 1}"], AssertionError())
+    assert said == "'hydra.verbose={a: 1}' can't be used: Hydra takes no such value"

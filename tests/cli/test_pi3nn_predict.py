@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,30 +12,30 @@ import pandas as pd
 import pytest
 
 from pi3nn.cli.pi3nn_predict import main
-from pi3nn.models import model_files, prediction
-from tests.support.commands import pi3nn_run
+from pi3nn.models import prediction
+from tests.support.own_table import QUICK, own_run
 from tests.support.runs import exit_code
 from tests.support.tables import homes
 
-ADDED = ["prediction", "lower_0.9", "upper_0.9", "lower_0.95", "upper_0.95", "confidence", "ood"]
+FLAG = ["confidence", "ood_p", "ood_by", "ood"]
+ADDED = ["prediction", "lower_0.9", "upper_0.9", "lower_0.95", "upper_0.95", *FLAG]
 
 
 def train(folder: Path, table: pd.DataFrame, *arguments: str) -> Path:
-    table.to_csv(folder / "homes.csv", index=False)
-    quick = ["method.steps=200", "method.hidden=16", "workers=1"]
-    own = ["dataset=table", "dataset.path=homes.csv", "dataset.target=price"]
-    done = pi3nn_run(folder, *own, *quick, *arguments)
-    assert done.returncode == 0, done.stderr
-    assert "0.95 intervals hold" in done.stdout
-    assert "mean width" in done.stdout
-    (model,) = re.findall(r"pi3nn-predict model=(\S+)", done.stdout)
-    assert Path(model).is_relative_to(folder / "results" / "fit" / "homes-price")
-    return Path(model)
+    _, said = own_run(folder, *QUICK, *arguments, table=table)
+    (line,) = [line for line in said.splitlines() if line.startswith("Predict with: ")]
+    command, model, *_ = shlex.split(line.removeprefix("Predict with: "))
+    assert command == "pi3nn-predict"
+    folder = folder / "results" / "fit" / "homes-price"
+    assert Path(model.removeprefix("model=")).is_relative_to(folder)
+    return Path(model.removeprefix("model="))
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train(tmp_path_factory.mktemp("trained"), homes(400))
+    folder = tmp_path_factory.mktemp("trained") / "it's a folder"  # what a shell must be told
+    folder.mkdir()
+    return train(folder, homes(400))
 
 
 def predict(model: Path, table: pd.DataFrame, folder: Path, *arguments: str) -> pd.DataFrame:
@@ -65,7 +65,7 @@ def test_every_row_comes_back_with_its_prediction_in_original_units(
 
 def test_other_levels_need_no_training(model: Path, tmp_path: Path) -> None:
     out = predict(model, homes(20), tmp_path, "levels=[0.5]")
-    assert list(out)[-5:] == ["prediction", "lower_0.5", "upper_0.5", "confidence", "ood"]
+    assert list(out)[-7:] == ["prediction", "lower_0.5", "upper_0.5", *FLAG]
 
 
 def test_order_of_columns_further_columns_and_the_target_do_not_matter(
@@ -97,23 +97,28 @@ def test_an_unseen_category_is_flagged_and_counted(
     new.loc[3, "city"] = "Lima"
     out = predict(model, new, tmp_path, "threshold=0")
     assert list(np.flatnonzero(out["ood"])) == [3]
+    assert list(np.flatnonzero(out["ood_by"] == "category")) == [3]
     assert "1 row(s) have a category that training never saw" in capsys.readouterr().err
 
 
 def test_the_threshold_decides_who_is_flagged(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = predict(model, homes(40), tmp_path, "threshold=0.9")
-    np.testing.assert_array_equal(out["ood"], out["confidence"] < 0.9)
-    assert "below 0.9, as you say" in capsys.readouterr().err
+    out = predict(model, homes(40), tmp_path, "threshold=0.3")
+    np.testing.assert_array_equal(out["ood"], out["ood_p"] < 0.3)
+    assert out["ood"].any()
+    assert "ood: an ood_p below 0.3, as 30 % of rows like the training rows have" in (
+        capsys.readouterr().err
+    )
 
 
-def test_by_default_one_in_a_hundred_training_rows_is_flagged(model: Path) -> None:
-    saved = model_files.load(model)
-    at = saved.model.at([0.9, 0.95])
-    scores = at._reference.train_scores(0.95)[0]
-    assert np.mean(scores < at.threshold(0.01)[0]) <= 0.01
-    assert np.mean(scores <= at.threshold(0.01)[0]) >= 0.01 - 1 / len(scores)
+def test_a_row_far_from_all_others_is_flagged_and_it_says_why(model: Path, tmp_path: Path) -> None:
+    new = homes(20)
+    new.loc[7, "area"] = 5000.0
+    out = predict(model, new, tmp_path)
+    assert out["ood"].iloc[7]
+    assert out["ood_by"].iloc[7] in ("distance", "disagreement")
+    assert out["ood_p"].iloc[7] == pytest.approx(1 / 361)  # of 360 training rows none is as odd
 
 
 @pytest.mark.parametrize(
@@ -173,6 +178,7 @@ def test_a_table_without_rows_never_aborts_the_command(model: Path, tmp_path: Pa
         (["model=m", "data=d.csv", "output=d.csv"], "same file"),
         (["model=m", "data=d.csv", "output=o.csv", "levels=[high]"], "must be a number"),
         (["model=m", "data=d.csv", "output=o.csv", "threshold=low"], "must be a number"),
+        (["model=m", "data=d.csv", "output=o.csv", "threshold=5"], "between 0 and 1"),
         (["model=/nowhere", "data=d.csv", "output=o.csv"], "no model in /nowhere"),
         (["MODEL", "data=/nowhere.csv", "output=o.csv"], "can't read /nowhere.csv"),
         (["MODEL", "data=DATA", "output=/nowhere/o.csv"], "can't write /nowhere/o.csv"),
@@ -210,7 +216,7 @@ def test_missing_values_follow_the_rule_of_the_training(tmp_path: Path, rule: st
 def test_help_fits_on_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(main, "--help") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= 40
+    assert len(lines) <= 42
     assert max(map(len, lines)) <= 100
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import io
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import pytest
 
 from pi3nn import atomic
 from tests.support.commands import pi3nn_run
+from tests.support.paper_records import export, runs
 
 PROMISED = [
     "experiment", "dataset", "method", "protocol", "split", "seed", "hidden", "set", "gamma", "n",
@@ -60,6 +63,11 @@ def test_records_are_filtered_by_any_column(ran: Path) -> None:
         (["records", "gamma=high"], "holds numbers"),
         (["records", "--store", "nowhere"], "no store at nowhere"),
         (["records", "--output", "/nowhere/records.csv"], "can't write"),
+        (["paper", "--output", "moved.md"], "--output is for --compare"),
+        (["paper", "--compare", "nowhere"], "no shard of paper or released in common"),
+        (["records", "--output", "records.txt"], "must end in .csv, .parquet"),
+        (["predictions", "."], "is not the folder of a run"),
+        (["score", "nowhere.csv"], "can't read nowhere.csv"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(
@@ -70,6 +78,29 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     assert words in done.stderr
 
 
+def test_predictions_of_a_run_are_written_and_scored(ran: Path) -> None:
+    (folder,) = (ran / "results" / "uci" / "yacht").glob("linear*")
+    for name in ("all.feather", "bounds.parquet"):
+        filters = ["set=test", "split=2"] if name == "bounds.parquet" else []
+        done = report(ran, "predictions", str(folder), *filters, "--output", name)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.endswith(f"rows in {name}\n")
+    assert len(pd.read_feather(ran / "all.feather")) == 2 * 308  # rows of yacht, two splits
+    (picp,) = pd.read_csv(
+        io.StringIO(report(ran, "records", "method=linear", "set=test", "split=2").stdout)
+    )["picp"]
+    done = report(ran, "score", "bounds.parquet")
+    assert done.returncode == 0, done.stderr
+    assert f"| 0.95  | {picp:.3f} " in done.stdout
+
+
+def test_records_are_what_the_name_of_their_file_says(ran: Path) -> None:
+    assert report(ran, "records", "--output", "r.json").returncode == 0
+    assert len(json.loads((ran / "r.json").read_text())) == 8 + 4
+    assert report(ran, "records", "--output", "r.xlsx").returncode == 0
+    assert len(pd.read_excel(ran / "r.xlsx")) == 8 + 4
+
+
 def test_verify_clears_what_a_killed_run_left_and_names_what_is_damaged(ran: Path) -> None:
     store = ran / "results" / "runs"
     dead = subprocess.Popen(["true"])
@@ -78,11 +109,14 @@ def test_verify_clears_what_a_killed_run_left_and_names_what_is_damaged(ran: Pat
     (store / name).mkdir()
     assert report(ran, "verify").returncode == 0
     assert not list(store.glob(".tmp*"))
-    (store / "broken").mkdir()
+    (store / "my notes").mkdir()
+    broken = store / ("0" * 20)
+    broken.mkdir()
     done = report(ran, "verify")
     assert done.returncode == 1
-    assert "damaged broken" in done.stdout
-    (store / "broken").rmdir()
+    assert f"damaged {broken.name}" in done.stdout
+    assert "my notes" not in done.stdout
+    broken.rmdir()
 
 
 def test_report_does_not_import_torch(ran: Path) -> None:
@@ -91,3 +125,15 @@ def test_report_does_not_import_torch(ran: Path) -> None:
         "_run(['records', '--output', 'x.csv']); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ran, check=False).returncode == 0
+
+
+def test_two_reports_are_compared_on_the_screen_or_into_a_file(tmp_path: Path) -> None:
+    for name in ("here", "there"):
+        export(tmp_path / name, runs("boston", "pi3nn", "paper"))
+    shown = report(tmp_path, "paper", "here", "--compare", "there")
+    assert shown.returncode == 0, shown.stderr
+    assert "Of 6 printed numbers that both were judged by, 6 are the same." in shown.stdout
+    written = report(tmp_path, "paper", "here", "--compare", "there", "--output", "moved.md")
+    assert "side by side in moved.md" in written.stdout
+    assert (tmp_path / "moved.md").read_text() == shown.stdout
+    assert not (tmp_path / "here" / "report.html").exists()

@@ -1,8 +1,7 @@
-"""The command as a person uses it: in a process of its own."""
+"""The command as a person uses it: in a process of its own, but for the many mistakes."""
 
 from __future__ import annotations
 
-import json
 import resource
 import subprocess
 import sys
@@ -11,7 +10,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from pi3nn.cli.pi3nn_run import main
+from pi3nn.store import Store
 from tests.support.commands import QUICK, pi3nn_run
+from tests.support.runs import exit_code
 
 
 @pytest.mark.parametrize(
@@ -35,20 +37,29 @@ from tests.support.commands import QUICK, pi3nn_run
         (["method=linear", "device=cuda:99"], "device=cuda:99"),
         (["method=linear", "store=/proc/nowhere"], "/proc/nowhere"),
         (["method=linear", "hydra.run.dir=/proc/nowhere"], "can't write /proc/nowhere: no such"),
-        (["-m", "levels=[[0.9,0.95]]"], "levels has [0.9, 0.95]: it takes numbers"),
+        (["-m", "levels=[[0.9,0.95]]"], "levels can't be [[0.9, 0.95]]"),
         (["experiment=cubic1d", "dataset=boston"], "needs dataset.noise, which dataset=boston"),
         (["method={hidden: 3}"], "write method.hidden=3"),
         (["~sweep"], "'~sweep' would take away"),
+        (["encoder.units=3"], "'encoder.units=3' sets a key of encoder, which is null here"),
+        (["hydra.run.dir=" + "x" * 300, "method=linear"], "file name too long"),
+        (["--nowhere"], "unrecognized arguments: --nowhere"),
+        (["--cfg", "job", "--package", "nowhere"], "package 'nowhere' not found in config: leave"),
+        (["dataset=cubic10d", "dataset.shifts=[1e300]"], "dataset.shifts=1e+300: from"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(
-    tmp_path: Path, arguments: list[str], words: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
 ) -> None:
-    done = pi3nn_run(tmp_path, *arguments)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert "Traceback" not in done.stdout + done.stderr
+    monkeypatch.chdir(tmp_path)
+    assert exit_code(main, *arguments) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert len(said.strip().splitlines()) == 1
     assert not list(tmp_path.glob("results/runs/*"))
 
 
@@ -82,8 +93,9 @@ def test_a_run_writes_its_table_figure_and_members(tmp_path: Path) -> None:
     assert "0.95" in (folder / "table.md").read_text()
     table = pd.read_csv(folder / "table.csv")
     assert table["n"].tolist() == [51]
-    (member,) = (tmp_path / "results" / "runs").iterdir()
-    assert json.loads((member / "provenance.json").read_text())["versions"]["torch"]
+    store = Store(tmp_path / "results" / "runs")
+    (member,) = store.keys()
+    assert store.provenance(member)["versions"]["torch"]
 
 
 def test_the_second_time_nothing_is_trained_and_the_numbers_are_the_same(tmp_path: Path) -> None:
@@ -98,7 +110,7 @@ def test_a_scalar_is_wrapped_in_a_multirun_too(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     tables = (tmp_path / "results" / "sweeps").glob("*/[01]/table.md")
     assert ["# yacht, linear" in table.read_text() for table in tables] == [True, True]
-    assert len(list((tmp_path / "results" / "runs").iterdir())) == 2
+    assert len(Store(tmp_path / "results" / "runs").keys()) == 2
 
 
 def test_the_user_may_ask_for_the_traceback(tmp_path: Path) -> None:
@@ -119,3 +131,13 @@ def test_a_file_in_the_place_of_the_results_is_one_sentence(tmp_path: Path) -> N
     done = pi3nn_run(tmp_path, "dataset=yacht", "method=linear", "hydra.run.dir=file")
     assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
     assert "can't write file: file exists" in done.stderr
+
+
+def test_a_run_all_of_whose_members_failed_has_a_table_with_a_row_for_them(tmp_path: Path) -> None:
+    done = pi3nn_run(tmp_path, *QUICK, "method.learning_rate=1e30")
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert "Every member failed: f: update not finite at step 0 (1)." in done.stdout
+    (folder,) = (tmp_path / "results" / "uci" / "boston").iterdir()
+    table = pd.read_csv(folder / "table.csv")
+    assert table[["runs", "failed"]].to_numpy().tolist() == [[1, 1]]
+    assert (folder / "figure.png").is_file()

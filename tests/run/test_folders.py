@@ -60,7 +60,16 @@ def test_a_table_is_named_by_its_file_and_target(path: str, folder: str) -> None
 
 
 def test_tables_and_targets_that_differ_have_folders_that_differ() -> None:
-    paths = ["my.csv", "my.tsv", "../my.csv", "a/my.csv", "b/my.csv", "/a/my.csv", "my.2020.csv"]
+    paths = [
+        "my.csv",
+        "my .csv",
+        "my.tsv",
+        "../my.csv",
+        "a/my.csv",
+        "b/my.csv",
+        "/a/my.csv",
+        "my.2020.csv",
+    ]
     targets = ["price", "a b", "a-b", "a/b"]
     names = [data_folder("my", path, target) for path in paths for target in targets]
     names += [data_folder("a", "a.csv", "my-price")]  # and not a/my.csv with the target price

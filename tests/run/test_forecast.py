@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,18 @@ def test_stored_members_tell_the_time_and_unknown_ones_are_probed(tmp_path: Path
     times, probed = forecast.seconds_of([new], Store(tmp_path / "empty"))
     assert times[0] > 0
     assert probed == 1
+
+
+def test_what_comes_before_the_first_steps_is_not_taken_for_their_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ten seconds of loading, then a thousandth of the training a second: a thousand seconds more."""
+    clock = iter([0.0, 10.0, 11.0, 12.0])
+    monkeypatch.setattr(forecast.time, "process_time", lambda: next(clock))
+
+    def fit_stack(stack: object, prepared: object, watch: Callable[[float, float], None]) -> None:
+        for share in (0.001, 0.002, 0.003):
+            watch(share, 0.0)
+
+    monkeypatch.setattr(forecast.one_stack, "fit_stack", fit_stack)
+    assert forecast.probe([], budget=1.5) == pytest.approx(12 + 997)

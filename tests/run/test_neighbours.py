@@ -14,7 +14,8 @@ from pi3nn.run import neighbours
 class OneMember:
     def __init__(self, sets: dict[str, Rows], **dataset: Any) -> None:
         self.split = Split(sets)
-        self.config = {"scaling": "none", "holdout": 0.0, "seed": 1, "dataset": dataset}
+        self.config = {"scaling": "none", "seed": 1, "dataset": dataset}
+        self.holdout = 0.0
 
 
 def rows(*values: float, days: list[str] | None = None) -> Rows:

@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +17,9 @@ from typing import Any
 import pytest
 
 from pi3nn.results import records
-from pi3nn.store import Store
-from tests.conftest import REPOSITORY
+from pi3nn.store import Store, upkeep
 from tests.support.runs import comparable
+from tests.support.sweep_server import Server
 
 pytestmark = pytest.mark.slow
 
@@ -32,91 +31,11 @@ SIXTY = [
 ]  # fmt: skip
 
 
-# A process that has imported everything, and forks a sweep, in a process group of its own, whenever
-# it is told to: what is to be disturbed is the sweep, not the import of torch. Every stack that is
-# started is noted, with how many of its members were stored already.
-SERVER = """
-import json, os, sys
-import hydra, matplotlib, pandas, torch
-from pi3nn.cli import pi3nn_run
-from pi3nn.run import execute, forecast, launch, one_stack, sweep
-from pi3nn.results import figures, sensitivity, summary, sweep_table
-
-train = one_stack.train
-def noted(members, on_progress, store, levels, force):
-    line = json.dumps([sum(m.key in store for m in members), [m.key for m in members]]) + "\\n"
-    with open("stacks.log", "a") as log:
-        log.write(line)
-    train(members, on_progress, store, levels, force)
-one_stack.train = noted
-
-for line in sys.stdin:
-    pid = os.fork()
-    if pid == 0:
-        os.setsid()
-        errors = os.open("errors.txt", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        os.dup2(errors, 2)
-        sys.argv[1:] = json.loads(line)
-        try:
-            pi3nn_run.main()
-        except SystemExit as ended:
-            os._exit(ended.code)
-    print(pid, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
-"""
-
-
-class Server:
-    """Starts sweeps in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVER],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def start(self, *arguments: str) -> int:
-        """The id of the sweep's process and of its group."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(arguments) + "\n")
-        self.process.stdin.flush()
-        return int(self.process.stdout.readline())
-
-    def end(self) -> tuple[int, str]:
-        """Wait for the sweep; its exit code and what it said."""
-        assert self.process.stdout is not None
-        code = int(self.process.stdout.readline())
-        return code, (self.folder / "errors.txt").read_text()
-
-    def run(self, *arguments: str) -> tuple[int, str]:
-        self.start(*arguments)
-        return self.end()
-
-    def stacks(self) -> list[tuple[int, list[str]]]:
-        """Of each stack that was started: members that were stored already, and all keys."""
-        log = self.folder / "stacks.log"
-        lines = log.read_text().splitlines() if log.exists() else []
-        return [tuple(json.loads(line)) for line in lines]
-
-    @property
-    def store(self) -> Store:
-        return Store(self.folder / "results" / "runs")
-
-
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     server = Server(tmp_path)
     yield server
-    assert server.process.stdin is not None
-    server.process.stdin.close()
-    server.process.wait(60)
+    server.close()
 
 
 @pytest.fixture(scope="module")
@@ -128,12 +47,12 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     started = time.perf_counter()
     server.start(*SIXTY)
     while not server.stacks():
+        assert time.perf_counter() - started < 60, (folder / "errors.txt").read_text()
         time.sleep(0.01)
     first = time.perf_counter()
     assert server.end()[0] == 0
     ended = time.perf_counter()
-    assert server.process.stdin is not None
-    server.process.stdin.close()
+    server.close()
     assert len(server.store.keys()) == 60
     files = [path for path in server.store.root.rglob("*") if path.is_file()]
     return {
@@ -147,9 +66,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def assert_whole(store: Store, expected: dict[Any, dict[str, Any]]) -> None:
     """Nothing but the expected members is there."""
     assert comparable(store) == expected
-    store.verify()
-    assert store.verify() == ([], [])
-    assert sorted(os.listdir(store.root)) == store.keys()
+    upkeep.clear(store, upkeep.verify(store))
+    assert upkeep.verify(store) == upkeep.Findings()
+    assert {name[-8:] for name in os.listdir(store.root)} <= {".members", ".index"}
 
 
 def kill(group: int) -> None:
@@ -206,7 +125,7 @@ def test_a_disk_that_is_full_at_a_random_write_is_one_sentence_and_nothing_is_lo
             assert code == 2, said
             assert said.count("no space left on device") == 1
             assert "Traceback" not in said
-            assert server.store.verify() == ([], [])
+            assert upkeep.verify(server.store) == upkeep.Findings()
         ballast.unlink()
         assert server.run(*SIXTY)[0] == 0
         assert_whole(server.store, undisturbed["records"])
@@ -231,8 +150,7 @@ def test_a_folder_turned_read_only_is_one_sentence_and_nothing_is_lost(
             assert said.count("read-only file system") == 1
             assert "Traceback" not in said
             subprocess.run(["mount", "-o", "remount,rw", results], check=True)
-            store = server.store
-            assert store.verify()[1] == []
+            assert upkeep.verify(server.store).damaged == {}
         assert server.run(*SIXTY)[0] == 0
         assert_whole(server.store, undisturbed["records"])
 
@@ -306,8 +224,7 @@ def test_two_sweeps_at_once_on_one_store_are_both_content(tmp_path: Path) -> Non
     assert [server.end()[0] for server in (first, second)] == [0, 0]
     assert first.run(*FEW, "workers=1", "store=alone")[0] == 0
     for server in (first, second):
-        assert server.process.stdin is not None
-        server.process.stdin.close()
+        server.close()
     assert_whole(first.store, comparable(Store(tmp_path / "alone")))
 
 
@@ -348,7 +265,7 @@ def test_a_shard_that_is_killed_loses_nothing(server: Server) -> None:
     assert "the launcher lost a shard" in said
     assert "what is stored is kept" in said
     assert "Traceback" not in said
-    assert server.store.verify()[1] == []
+    assert upkeep.verify(server.store).damaged == {}
     assert server.run(*FEW, "workers=2")[0] == 0
 
 

@@ -58,7 +58,7 @@ def test_levels_are_added_once_and_the_others_stay(tmp_path: Path) -> None:
     one_stack.train(planned, lambda *_: None, store, {member.key: [0.9]}, force=False)
     before = comparable(store)
     for _ in range(2):
-        one_stack.add_levels(member, store, [0.8, 0.9])
+        one_stack.add_levels(planned, store, {member.key: [0.8, 0.9]})
     after = comparable(store)
     assert {gamma for _, _, gamma in after} == {0.8, 0.9}
     assert before.items() <= after.items()

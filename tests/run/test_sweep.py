@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -16,6 +17,7 @@ from pi3nn.run import execute, sweep
 from pi3nn.run.member import Member, members
 from pi3nn.run.workers import TrainingOptions
 from pi3nn.store import Store
+from pi3nn.store.packs import ENDING
 from tests.support.runs import Command, comparable, composed, in_folder
 from tests.support.runs import run as run_cfg
 
@@ -186,9 +188,11 @@ def test_force_trains_again_and_gets_the_same_numbers(
     assert run(*arguments) == 0
     assert store.provenance(key)["started"] == started
     assert run(*arguments, "force=true") == 0
-    assert store.provenance(key)["started"] > started
-    assert comparable(store) == before
-    assert os.listdir(store.root) == [key]
+    again = Store("results/runs")  # one that is open reads on in the file that was replaced
+    assert again.provenance(key)["started"] > started
+    assert comparable(again) == before
+    assert again.keys() == [key]
+    assert len([name for name in os.listdir(store.root) if name.endswith(ENDING)]) == 1
 
 
 def test_swept_are_the_keys_that_differ() -> None:
@@ -205,3 +209,61 @@ def test_a_typed_data_set_chooses_the_products_that_have_it() -> None:
     assert sweep.chosen([first, second, third], 2) == [first, third]
     with pytest.raises(UserError, match="dataset=d is not in this experiment: it has a, b, c"):
         sweep.chosen(products("dataset=d")[:2], 2)
+
+
+def test_a_sweep_that_begins_in_the_second_of_another_has_its_own_folder(
+    run: Command, tmp_path: Path
+) -> None:
+    taken = [
+        tmp_path / "results/sweeps" / time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime(second))
+        for second in range(int(time.time()), int(time.time()) + 120)
+    ]
+    for folder in taken:
+        folder.mkdir(parents=True)
+    assert run("-m", "dataset=yacht", "method=linear", "splits=1", "seeds=1", "workers=1") == 0
+    (own,) = set((tmp_path / "results/sweeps").iterdir()) - set(taken)
+    assert own.name.endswith("_2")
+    assert (own / "table.csv").is_file()
+    assert (own / "0" / "table.csv").is_file()
+    assert not any(path for folder in taken for path in folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["detach=true"], "detach=true submits and ends, which takes a queue"),
+        (["hydra/launcher=submitit_slurm"], "there is no sbatch on this machine"),
+        (
+            ["hydra/launcher=submitit_slurm", "hydra.launcher.timeout_min=1", "plan=true"],
+            "hydra.launcher.timeout_min=1 leaves no time to train",
+        ),
+    ],
+)
+def test_what_can_not_be_submitted_is_one_sentence_and_leaves_nothing(
+    run: Command,
+    arguments: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("pi3nn.cluster.slurm.shutil.which", lambda _: None)
+    assert run("-m", *QUICK, "method.hidden=8", "seeds=1", *arguments) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert len(said.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_single_run_is_not_detached(run: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*QUICK, "method.hidden=8", "seeds=1", "detach=true") == 2
+    assert "detach=true is for sweeps: add -m and hydra/launcher=" in capsys.readouterr().err
+
+
+def test_detached_and_forced_exclude_each_other(
+    run: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pi3nn.cluster.slurm.shutil.which", lambda name: name)
+    both = ("hydra/launcher=submitit_slurm", "detach=true", "force=true")
+    assert run("-m", *QUICK, "method.hidden=8", "seeds=1", *both) == 2
+    assert "detach=true and force=true: nobody could tell" in capsys.readouterr().err

@@ -38,6 +38,13 @@ INSTEAD = {
     "method=qd method.lambda_in=5,15,25 method.soften=100,160,200": (
         "method=qd method.lambda_in=5,15 method.soften=100 method.sigma_in=0.1 method.epochs=20"
     ),
+    # an hour, and the paper's grid: some trials of seconds
+    "hydra/sweeper=search dataset=kin8nm": "hydra/sweeper=search dataset=yacht method.steps=50",
+    "hydra.sweeper.trials=200 hydra.sweeper.batch=32": "hydra.sweeper.trials=4",
+    "experiment=cubic10d_tuning method=qd repeats=1": (
+        "experiment=cubic10d_tuning method=qd repeats=1 folds=2 method.epochs=1"
+    ),
+    "hydra.sweeper.trials=45": "hydra.sweeper.trials=3",
     "dataset=boston,wine": "dataset=boston,yacht",
     # flights are downloaded: what it would do
     "splits=[1,2,3,4] seeds=[10,1,2,3,4,5,6,7,8,9]": "explain=true",
@@ -48,8 +55,15 @@ INSTEAD = {
         "pi3nn-run experiment=ood_study dataset=cubic1d dataset.rows=60 method.hidden=4\n"
     ),
     "scripts/ood_page": "scripts/ood_page --help",
-    # five minutes: one set and split
-    "scripts/compare\n": "scripts/compare --sets yacht --splits 1\n",
+    # two folders that are there: one and the same
+    "pi3nn-report paper --compare elsewhere": (
+        f"pi3nn-report paper {REPOSITORY}/results/paper --compare {REPOSITORY}/results/paper"
+    ),
+    # hours: what is missing
+    "scripts/compare\n": "scripts/compare --plan --only yacht\n",
+    # a quarter of an hour, and its outcome is written into the checkout: its options
+    "scripts/choose_cross": "scripts/choose_cross --help",
+    "scripts/measure_flag": "scripts/measure_flag --help",
     # half an hour, or a download that writes into the checkout: their options
     "scripts/benchmark": "scripts/benchmark --help",
     "scripts/build_data": "scripts/build_data --help",
@@ -122,14 +136,14 @@ def affordable(command: str) -> str:
     return text.strip()
 
 
-def run(command: str, folder: Path, path: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a command in `folder`; programs are looked for in `path`, then beside this Python.
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command in `folder`; programs are looked for beside this Python first.
 
     A `folder` that is a copy of the checkout has its own package, else it is that under test.
     """
     package = folder if (folder / "pi3nn").is_dir() else REPOSITORY
-    places = [path, str(Path(sys.executable).parent), os.environ["PATH"]]
-    paths = {"PATH": os.pathsep.join(filter(None, places)), "PYTHONPATH": str(package)}
+    places = [str(Path(sys.executable).parent), os.environ["PATH"]]
+    paths = {"PATH": os.pathsep.join(places), "PYTHONPATH": str(package)}
     return subprocess.run(
         shlex.split(command),
         cwd=folder,

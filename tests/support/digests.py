@@ -9,7 +9,7 @@ import torch
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, initialise
 from pi3nn.engine.loop import Loop
-from pi3nn.engine.losses import Loss, MeanSquare
+from pi3nn.engine.losses import Laplace, Loss, MeanSquare, Quantiles
 from pi3nn.engine.native.build import instruction_set
 from pi3nn.engine.nets import StackedMLP
 from pi3nn.engine.recipe import Recipe
@@ -26,6 +26,8 @@ LOSSES: dict[str, tuple[Loss, int]] = {
     "piven": (piven.METHOD.known_loss(0.95, "sqrt_n"), 3),
     "pinball": (sqr.known_loss(None), 1),
     "evidential": (der.LOSS, 4),
+    "laplace": (Laplace(), 1),
+    "quantiles": (Quantiles((0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)), 7),
 }
 STATE = {"lambda_in": 15.0, "soften": 160.0, "coefficient": 0.01, "coefficient_rate": 1e-4}
 STATE |= {"epsilon": 0.01, "smallest_nu": 0.0}
@@ -36,7 +38,9 @@ SHAPES = (
     {"rows": 200, "hidden": 50, "front": True, "batch": 64},
     {"rows": 130, "hidden": 101, "activation": "tanh", "dropout": 0.1, "batch": 48},
     {"rows": 6000, "hidden": 40},  # too many hidden units to keep
+    {"rows": 300, "hidden": 100, "batch": 64, "adamw": True},
 )
+ADAMW = {"decoupled_decay": 0.1, "beta2": 0.99, "warmup": 0.2, "averaged": True}
 
 
 def digest(loss: Loss, outputs: int, dtype: torch.dtype, **what: object) -> str:
@@ -53,10 +57,14 @@ def digest(loss: Loss, outputs: int, dtype: torch.dtype, **what: object) -> str:
     x = (torch.arange(MEMBERS * rows * INPUTS) * 7919 % 1009).view(MEMBERS, rows, INPUTS).to(dtype)
     x = x / 512 - 1
     y = x[..., 0] * x[..., 1] - x[..., 2]
+    data = TrainingRows(x, y)
+    if "adamw" in what:
+        weights = (torch.arange(MEMBERS * rows) % 5 / 2).view(MEMBERS, rows).to(dtype)
+        data = TrainingRows(x[:1], y[:1], weights)
     l1 = what.get("l1", 0.0)
     run = Loop(
         net,
-        TrainingRows(x, y),
+        data,
         loss,
         Recipe(
             learning_rate=1e-2,
@@ -65,6 +73,7 @@ def digest(loss: Loss, outputs: int, dtype: torch.dtype, **what: object) -> str:
             dropout=what.get("dropout", 0.0),
             l1=l1,
             l2=l1,
+            **(ADAMW if "adamw" in what else {}),
         ),
         list(range(MEMBERS)),
         sqr.drawn_quantiles if drawn else None,

@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
 from pi3nn import config, methods
+from pi3nn.data import folds
 from pi3nn.engine.losses import Info
 from pi3nn.methods.shared.contract import Stack
 
@@ -47,7 +48,14 @@ def stack(
     """Members with `each` settings on noisy linear data that depend on the seed only."""
     seeds = list(range(len(each))) if seeds is None else seeds
     x, y = zip(*(_data(seed, rows, inputs) for seed in seeds), strict=True)
-    return Stack(torch.stack(x), torch.stack(y), seeds, list(each), gamma)
+    members = Stack(torch.stack(x), torch.stack(y), seeds, list(each), gamma)
+    return with_folds(members) if methods.get(each[0].kind).own_folds else members
+
+
+def with_folds(members: Stack) -> Stack:
+    """The same members, to be cross-fitted: three folds, twice."""
+    drawn = [folds.draw(members.x.shape[1], 3, 2, seed) for seed in members.seeds]
+    return dataclasses.replace(members, folds=np.stack(drawn))
 
 
 def _data(seed: int, rows: int, inputs: int) -> tuple[Tensor, Tensor]:

@@ -9,8 +9,14 @@ from pi3nn.run.member import Member
 from pi3nn.store import Store
 from tests.support.runs import composed, run
 
-SHORT = {
+SHORT: dict[str, list[str]] = {
     "pi3nn": ["method.steps=20", "method.hidden=8"],
+    "pi3nn_cross": [
+        "method.steps=20",
+        "method.hidden=8",
+        "method.spread_steps=10",
+        "method.spread_hidden=8",
+    ],
     "qd": ["method.epochs=3", "method.hidden=8"],
     "piven": ["method.epochs=3", "method.hidden=8"],
     "sqr": ["method.epochs=3", "method.hidden=8"],

@@ -22,7 +22,7 @@ class Records:
     def __init__(self, table: pd.DataFrame) -> None:
         self.table = table
 
-    def rows(self, keys: Sequence[str]) -> list[dict[str, Any]]:
+    def rows(self, keys: Sequence[str], skip: bool = False) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self.table[self.table["key"].isin(keys)].to_dict("records")
         return rows
 

@@ -1,0 +1,275 @@
+"""A search as a person starts it: its study outlives kills, and processes share it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pandas as pd
+import pytest
+from optuna.storages import JournalStorage
+
+from pi3nn.run.study import JOURNAL, _Journal
+from pi3nn.store import Store
+from tests.conftest import REPOSITORY
+from tests.support.commands import pi3nn_run
+
+SPACE = ["method.l1=tag(log,interval(1e-5,1e-1))", "method.c=choice(0.1,1.0)"]
+QUICK = ["dataset=yacht", "method.hidden=8", "method.steps=20", "folds=2", "repeats=1", "workers=1"]
+SEARCH = ["-m", "hydra/sweeper=search", *QUICK, *SPACE]
+
+
+def options(**keys: Any) -> list[str]:
+    return [f"hydra.sweeper.{key}={value}" for key, value in keys.items()]
+
+
+def study(folder: Path) -> optuna.Study:
+    (journal,) = folder.glob(f"results/search/*/{JOURNAL}")
+    storage = JournalStorage(_Journal(journal))
+    return optuna.load_study(study_name=journal.parent.name, storage=storage)
+
+
+def trials(folder: Path) -> list[tuple[Any, ...]]:
+    return [(t.number, t.state.name, t.value, t.params) for t in study(folder).trials]
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("searched")
+    done = pi3nn_run(folder, *SEARCH, *options(trials=12, batch=5))
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
+def test_a_search_leaves_a_table_a_command_and_figures(searched: tuple[Path, str]) -> None:
+    folder, said = searched
+    (results,) = (folder / "results" / "search").iterdir()
+    assert {path.name for path in results.iterdir()} == {
+        JOURNAL, "table.csv", "table.md", "history.png", "history.pdf", "importance.png", "importance.pdf",
+    }  # fmt: skip
+    table = pd.read_csv(results / "table.csv")
+    assert list(table["trial"]) == list(range(12))
+    assert table["interval_score"].notna().all()
+    assert len(Store(folder / "results" / "runs").keys()) == 12
+    best = study(folder).best_trial
+    assert best.value == pytest.approx(table["interval_score"].min(), rel=1e-5)
+    assert f"method.l1={best.params['method.l1']}" in said
+
+
+def test_the_command_to_copy_trains_nothing_and_has_the_same_score(
+    searched: tuple[Path, str],
+) -> None:
+    folder, said = searched
+    (line,) = [line for line in said.splitlines() if line.startswith("    pi3nn-run")]
+    before = Store(folder / "results" / "runs").keys()
+    done = pi3nn_run(folder, *shlex.split(line)[1:])
+    assert done.returncode == 0, done.stderr
+    assert Store(folder / "results" / "runs").keys() == before
+
+
+def test_test_rows_have_no_part_in_it(searched: tuple[Path, str]) -> None:
+    folder, _ = searched
+    store = Store(folder / "results" / "runs")
+    for result in map(store.result, store.keys()):
+        (train,) = [record for record in result["records"] if record["set"] == "train"]
+        score = train["interval_score"] * result["scalars"]["y_std"]
+        assert score in [pytest.approx(trial.value) for trial in study(folder).trials]
+
+
+def test_a_batch_is_one_stack(searched: tuple[Path, str]) -> None:
+    folder, _ = searched
+    store = Store(folder / "results" / "runs")
+    assert sorted({store.provenance(key)["stack"] for key in store.keys()}) == [2, 5]  # noqa: SIM118
+
+
+def test_given_again_with_more_trials_it_goes_on(searched: tuple[Path, str]) -> None:
+    folder, _ = searched
+    before = trials(folder)
+    done = pi3nn_run(folder, *SEARCH, *options(trials=14, batch=5))
+    assert done.returncode == 0, done.stderr
+    assert trials(folder)[:12] == before
+    assert len(trials(folder)) == 14
+
+
+def test_the_experiments_own_grid_is_searched_by_name_of_a_sampler(tmp_path: Path) -> None:
+    grid = ["sweep={method.hidden: [4, 6, 8]}", *options(sampler="GridSampler", trials=99)]
+    rest = [text for text in QUICK if not text.startswith("method.hidden")]
+    done = pi3nn_run(tmp_path, "-m", "hydra/sweeper=search", *rest, *grid)
+    assert done.returncode == 0, done.stderr
+    found = sorted(trial[3]["method.hidden"] for trial in trials(tmp_path))
+    assert found == ["4", "6", "8"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["method.l1=0.1"], "there is nothing to search: give a key a space"),
+        (["method.l1=tag(log,interval(0,1))"], "can't be searched"),
+        ([*SPACE, "hydra.sweeper.sampler=TPSampler"], "did you mean 'TPESampler'?"),
+        ([*SPACE, "hydra.sweeper.sampler=GridSampler"], "method.l1 is an interval"),
+        ([*SPACE, "hydra.sweeper.trials=0"], "hydra.sweeper.trials=0: at least 1"),
+        ([*SPACE, "hydra.sweeper.study=../x"], "a name of letters"),
+        ([*SPACE, "hydra.sweep.dir=x"], "give hydra.sweeper.study=<name>"),
+        ([*SPACE, "calibrate=none"], "set calibrate=cross"),
+        (["seeds=interval(1,3)"], "seeds= takes a list of numbers"),
+        (["method=interval(1,3)"], "method= takes a name"),
+        (["method.nothing=1,2"], "there is no key 'method.nothing'"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_leaves_nothing(
+    tmp_path: Path, arguments: list[str], sentence: str
+) -> None:
+    done = pi3nn_run(tmp_path, "-m", "hydra/sweeper=search", *QUICK, *arguments)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert sentence in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_study_made_for_another_space_is_refused_and_kept(tmp_path: Path) -> None:
+    named = options(study="mine", trials=3, batch=3)
+    assert pi3nn_run(tmp_path, *SEARCH, *named).returncode == 0
+    before = trials(tmp_path)
+    for change, sentence in {
+        "method.l1=interval(0,1)": "made for other spaces (method.l1: ",
+        "levels=[0.5]": "made for other levels",
+        "method.steps=21": "made for other data, settings, engine or version",
+    }.items():
+        done = pi3nn_run(tmp_path, *SEARCH, *named, change)
+        assert done.returncode == 2
+        assert sentence in done.stderr
+    assert trials(tmp_path) == before
+
+
+def test_a_plan_trains_nothing(tmp_path: Path) -> None:
+    done = pi3nn_run(tmp_path, *SEARCH, *options(trials=40, batch=8), "plan=true")
+    assert done.returncode == 0, done.stderr
+    assert "8 members: 0 stored" in done.stdout
+    assert "40 trials are 5" in done.stdout
+    assert not (tmp_path / "results" / "search").exists()
+
+
+# --- killed, and several at once ------------------------------------------------------------------
+
+# Imports everything, then waits for a line before it starts: what is killed is the search.
+START = """
+import sys
+import hydra, matplotlib, optuna, pandas, torch
+from pi3nn.cli import pi3nn_run
+from pi3nn.run import execute, launch, one_stack, search, sweep
+train = one_stack.train
+def noted(members, *rest, **options):
+    with open("trained.log", "a") as log:
+        log.write("".join(m.key + "\\n" for m in members))
+    train(members, *rest, **options)
+one_stack.train = noted
+print("ready", flush=True)
+sys.stdin.readline()
+pi3nn_run.main(sys.argv[1:])
+"""
+LONG = [*SEARCH, "method.steps=300", *options(trials=40, batch=5)]
+
+
+def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, *arguments], cwd=folder, text=True, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def begin(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[tuple[Any, ...]], float]:
+    """The trials of a long search, and how long it takes."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    process = started(folder, *LONG)
+    at = time.monotonic()
+    _, said = process.communicate("\n", timeout=200)
+    assert process.returncode == 0, said
+    return trials(folder), time.monotonic() - at
+
+
+@pytest.mark.slow
+def test_one_process_and_a_seed_find_the_same_again(
+    undisturbed: tuple[list[tuple[Any, ...]], float], tmp_path: Path
+) -> None:
+    process = started(tmp_path, *LONG)
+    _, said = process.communicate("\n", timeout=200)
+    assert process.returncode == 0, said
+    assert trials(tmp_path) == undisturbed[0]
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_ends_with_the_same_study(
+    undisturbed: tuple[list[tuple[Any, ...]], float], tmp_path: Path
+) -> None:
+    expected, seconds = undisturbed
+    kills = 0
+    for share in (0.15, 0.3, 0.45, 0.25, 0.35, 0.4):
+        process = started(tmp_path, *LONG)
+        begin(process)
+        try:
+            process.communicate(timeout=share * seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            kills += 1
+    process = started(tmp_path, *LONG)
+    _, said = process.communicate("\n", timeout=200)
+    assert process.returncode == 0, said
+    assert kills >= 3
+    assert trials(tmp_path) == expected
+    trained = (tmp_path / "trained.log").read_text().split()
+    # Beyond once each: those of a batch that a kill found in flight.
+    assert len(trained) - len(set(trained)) <= 5 * kills
+    assert set(trained) == set(Store(tmp_path / "results" / "runs").keys())
+
+
+@pytest.mark.slow
+def test_processes_share_a_study_and_take_up_what_a_killed_one_leaves(
+    undisturbed: tuple[list[tuple[Any, ...]], float], tmp_path: Path
+) -> None:
+    processes = [started(tmp_path, *LONG) for _ in range(3)]
+    for process in processes:
+        begin(process)
+    time.sleep(undisturbed[1] / 3)
+    os.killpg(processes[0].pid, signal.SIGKILL)
+    processes[0].communicate()
+    for process in processes[1:]:
+        _, said = process.communicate(timeout=200)
+        assert process.returncode == 0, said
+    found = trials(tmp_path)
+    assert [trial[0] for trial in found] == list(range(40))
+    assert {trial[1] for trial in found} == {"COMPLETE"}
+    owners = {trial.user_attrs["process"] for trial in study(tmp_path).trials}
+    assert len(owners) >= 2
+    trained = (tmp_path / "trained.log").read_text().split()
+    assert len(trained) <= 45
+
+
+@pytest.mark.slow
+def test_a_launcher_carries_the_stacks(tmp_path: Path) -> None:
+    found = []
+    for name in ("basic", "joblib"):
+        (tmp_path / name).mkdir()
+        more = [f"hydra/launcher={name}", *options(trials=8, batch=4, shards=2)]
+        done = pi3nn_run(tmp_path / name, *SEARCH, *more)
+        assert done.returncode == 0, done.stderr
+        found.append(trials(tmp_path / name))
+    assert found[0] == found[1]
