@@ -35,24 +35,23 @@ tables, figures and the report are made:
     ``{"protocol", "budget", "shards": {<task>: {"members", "failed", "seconds" (of training, one core),
     "date", "commits", "versions", "python", "cpu", "cores", "note"}}}``.
 
-A task whose CSV is there is done, with or without the store it came from.
+A task whose CSV is there is done, with or without the store it came from. Of a task that is cut into parts
+each has its files, ``<experiment>-<dataset>-<method>-<part>``; tables and report are made of them when
+all are there.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import datetime
-import fcntl
 import functools
 import gzip
 import io
 import json
-import os
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +70,8 @@ from pi3nn.results.tables import swept_columns
 from pi3nn.store import Arrays, Store
 
 SETS = ("train", "test")  # what is kept of UCI data
+Names = Collection[str] | None
+"""Of tasks; None: of all."""
 
 
 def write(
@@ -83,9 +84,6 @@ def write(
     file = path(folder, task)
     file.parent.mkdir(parents=True, exist_ok=True)
     check_budget(folder, task.protocol, task.budget)
-    for temporary in file.parent.glob(f"{atomic.TEMPORARY}*"):
-        if atomic.abandoned(temporary):
-            temporary.unlink()
     table = _table(task, store, keys, levels)
     for method in variants.named(table)["method"].unique():
         if picture := frame.picture(store, table, method):
@@ -157,7 +155,8 @@ def _origin(task: Task, store: Store, keys: Sequence[str], table: pd.DataFrame) 
 
 def _note(folder: Path, task: Task, origin: dict[str, Any]) -> None:
     file = records_folder(folder, task.protocol) / "provenance.json"
-    with _alone(file.parent):
+    # Two that read, add and write at once would lose an entry.
+    with atomic.alone(file.parent):
         noted = provenance(folder, task.protocol).get("shards", {})
         content = {
             "protocol": task.protocol,
@@ -165,17 +164,6 @@ def _note(folder: Path, task: Task, origin: dict[str, Any]) -> None:
             "shards": dict(sorted({**noted, task.name: origin}.items())),
         }
         atomic.write_text(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One process at a time: two that read, add and write would lose an entry."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -191,14 +179,26 @@ def path(folder: Path, task: Task) -> Path:
     return records_folder(folder, task.protocol) / f"{task.name}.csv.gz"
 
 
-def uci_records(folder: Path, protocol: str) -> pd.DataFrame:
+def exported(folder: Path, protocol: str, names: Names = None) -> list[Task]:
+    """The tasks whose table is there, of those with parts all; of those with these names, if any are given."""
+    every = tasks.in_folder(protocol)
+    missing = {task.whole for task in every if not path(folder, task).is_file()}
+    return [
+        task
+        for task in every
+        if (names is None or task.name in names) and task.whole not in missing
+    ]
+
+
+def uci_records(folder: Path, protocol: str, names: Names = None) -> pd.DataFrame:
     """Records of all UCI tasks there are, one below the other; empty if there are none."""
-    tables = [read(path(folder, task)) for task in _exported(folder, protocol, uci=True)]
+    uci = [task for task in exported(folder, protocol, names) if task.experiment == "uci"]
+    tables = [read(path(folder, task)) for task in uci]
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
     return table.reindex(columns=list(dict.fromkeys([*COLUMNS, "budget", *table])))
 
 
-def ood_reports(folder: Path, protocol: str) -> dict[str, ExperimentReport]:
+def ood_reports(folder: Path, protocol: str, names: Names = None) -> dict[str, ExperimentReport]:
     """The reports of the other experiments, as ``pi3nn-run`` makes them of a store.
 
     By the name of the experiment: ``cubic1d``, ``cubic10d``, ``streamflow``, ``flight``; by that of
@@ -206,8 +206,9 @@ def ood_reports(folder: Path, protocol: str) -> dict[str, ExperimentReport]:
     without a trained member are left out. A basin's report shows its control, too.
     """
     tables: dict[str, list[pd.DataFrame]] = {}
-    for task in _exported(folder, protocol, uci=False):
-        tables.setdefault(task.dataset, []).append(read(path(folder, task)))
+    for task in exported(folder, protocol, names):
+        if task.experiment != "uci":
+            tables.setdefault(task.dataset, []).append(read(path(folder, task)))
     runs = {}
     for name, of_methods in tables.items():
         table = pd.concat(of_methods, ignore_index=True)
@@ -249,14 +250,6 @@ def read(file: Path) -> pd.DataFrame:
         raise _unreadable(file, error) from error
     table = rounded(table)  # pandas may read the last bit another way
     return table.fillna({"reason": ""}) if "reason" in table else table.assign(reason="")
-
-
-def _exported(folder: Path, protocol: str, uci: bool) -> list[Task]:
-    return [
-        task
-        for task in tasks.in_folder(protocol)
-        if (task.experiment == "uci") == uci and path(folder, task).is_file()
-    ]
 
 
 def _picture(prefix: Path, method: str) -> Arrays:

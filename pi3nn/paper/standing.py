@@ -28,13 +28,14 @@ class Standing:
 
     ``below`` is the share of our runs that are below it; those that round to it count half. ``p`` is
     the two-sided p of its rank, 2 min(below, 1 - below). ``beyond`` is how far it is above (or below:
-    negative) all of our runs, 0 if it is not.
+    negative) all of our runs, 0 if it is not; ``within`` how far inside them, 0 if it is not.
     """
 
     runs: int
     below: float
     p: float
     beyond: float
+    within: float
     low: float
     high: float
 
@@ -49,17 +50,33 @@ class Standing:
         if halves in (0, 2 * n):
             beyond = printed - (min(values) if halves == 0 else max(values))
         p = min(halves, 2 * n - halves) / n
-        return cls(n, halves / (2 * n), p, beyond, *central(values))
+        # What rounds to the lowest or highest run is inside, though by nothing.
+        within = max(0.0, min(printed - min(values), max(values) - printed))
+        return cls(n, halves / (2 * n), p, beyond, within, *central(values))
+
+    @property
+    def span(self) -> float:
+        """How far apart the central 95 % of our runs lie."""
+        return self.high - self.low
 
     @property
     def wide(self) -> bool:
         """Whether our runs scatter too widely to tell."""
-        return self.high - self.low > MOST_SCATTER
+        return self.span > MOST_SCATTER
 
     @property
     def rare(self) -> bool:
         """Whether too few of our runs lie on one side of it for chance."""
         return self.p < RARE
+
+    @property
+    def borders(self) -> dict[str, float]:
+        """How far it is from where the verdict would be another one; negative beyond that."""
+        return {
+            "our runs": -abs(self.beyond) if self.beyond else self.within,
+            "rare rank": self.p - RARE,
+            "scatter": MOST_SCATTER - self.span,
+        }
 
     @property
     def doubt(self) -> str:

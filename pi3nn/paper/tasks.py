@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pi3nn.errors import UserError
 from pi3nn.paper.paper_methods import OUT_OF_DISTRIBUTION
@@ -44,7 +44,8 @@ class Task:
     """One experiment, data set, method and protocol.
 
     ``more`` are the overrides beyond these four names; ``note`` says what a reader must know of them.
-    ``budget`` is full or quick: a grid is part of the full one.
+    ``budget`` is full or quick: a grid is part of the full one. ``part`` is empty, or names one of the
+    tasks that a long one is cut into: they count when all of them are there.
     """
 
     experiment: str
@@ -54,10 +55,16 @@ class Task:
     budget: str
     more: tuple[str, ...] = ()
     note: str = ""
+    part: str = ""
+
+    @property
+    def whole(self) -> str:
+        """What the parts of a task have in common."""
+        return f"{self.experiment}-{self.dataset}-{self.method}"
 
     @property
     def name(self) -> str:
-        return f"{self.experiment}-{self.dataset}-{self.method}"
+        return f"{self.whole}-{self.part}" if self.part else self.whole
 
     @property
     def overrides(self) -> list[str]:
@@ -74,7 +81,8 @@ def of_paper(protocol: str, budget: str = "full") -> list[Task]:
         return [_uci_task(d, method, protocol, budget) for d in datasets for method in methods]
 
     if budget == "grid":
-        return uci(LARGE, "sqr_free") if protocol == "released" else []
+        whole = uci(LARGE, "sqr_free") if protocol == "released" else []
+        return [part for task in whole for part in _in_parts(task)]
     return [
         *uci(SMALL, "pi3nn", "der", "qd", "piven"),
         *uci(LARGE[:-1], "pi3nn"),
@@ -130,6 +138,21 @@ def _uci_task(dataset: str, method: str, protocol: str, budget: str) -> Task:
             notes.append("a tenth of the epochs")
     kept = "quick" if budget == "quick" else "full"
     return Task("uci", dataset, method, protocol, kept, tuple(more), "; ".join(notes))
+
+
+# Grids that take hours: a task for each split and seed of the released runs, so that what is done of
+# them can be kept.
+_LONG = ("naval", "protein")
+_SPLITS_AND_SEEDS = [(split, seed) for split in (1, 2, 3) for seed in (10, 20, 30)]
+
+
+def _in_parts(task: Task) -> list[Task]:
+    if task.dataset not in _LONG:
+        return [task]
+    return [
+        replace(task, more=(f"splits=[{split}]", f"seeds=[{seed}]"), part=f"{split}-{seed}")
+        for split, seed in _SPLITS_AND_SEEDS
+    ]
 
 
 _TWO_WIDTHS = "sweep={method.hidden: [50, 100]}"

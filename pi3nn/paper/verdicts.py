@@ -65,6 +65,18 @@ class Ours:
     tolerance: float | None = None  # how far it may be from the printed one by chance
     standing: Standing | None = None  # of the printed one among our runs
     problem: str = ""  # why the two can't be compared
+    coverage: float | None = None  # of a width: how much nearer its coverage is than it must be
+
+    def borders(self, cell: Cell) -> dict[str, float]:
+        """How far the number is from each border of its verdict, which is another one where any of
+        these changes its sign."""
+        distance = abs(self.value - cell.value)
+        found = {"rounding": 0.5 * 10.0**-cell.decimals - distance}
+        if self.tolerance is not None:
+            found["tolerance"] = self.tolerance - distance
+        if self.coverage is not None:
+            found["coverage"] = self.coverage
+        return found | (self.standing.borders if self.standing else {})
 
     def near(self, value: float) -> bool:
         return self.tolerance is not None and abs(self.value - value) <= self.tolerance
@@ -80,7 +92,8 @@ class Judged:
     """One number of ours beside a printed one; ``printed`` is empty where the paper has a blank.
 
     Of a confidence there is no tolerance; ``share_below``, ``of_runs`` and, in words, ``standing`` say
-    where the printed one stands among our runs.
+    where the printed one stands among our runs. ``allowed`` is what may be chance: the tolerance, or
+    half of what the central 95 % of our runs span. ``borders`` are those of `Ours.borders`.
     """
 
     protocol: str
@@ -98,6 +111,8 @@ class Judged:
     reason: str = ""
     basis: str = ""
     standing: str = ""
+    allowed: float | None = None
+    borders: tuple[tuple[str, float], ...] = ()
 
     @property
     def explanation(self) -> str:
@@ -125,9 +140,12 @@ def judged(protocol: str, place: Place, ours: Ours | str) -> Judged:
     elif cause and cause.cannot and verdict != WIDE:
         reason = f"agrees, though {cause.reason}"
     numbers = replace(start, ours=ours.value, tolerance=ours.tolerance, basis=ours.basis)
+    borders = tuple(ours.borders(cell).items())
+    numbers = replace(numbers, allowed=ours.tolerance, borders=borders)
     if ours.standing:
         below, runs, words = ours.standing.below, ours.standing.runs, ours.standing.text
         numbers = replace(numbers, share_below=below, of_runs=runs, standing=words)
+        numbers = replace(numbers, allowed=ours.standing.span / 2)
     return replace(numbers, verdict=verdict, reason=reason)
 
 
@@ -246,11 +264,14 @@ def _width(entry: Entry, place: Place) -> Ours:
     allowed = 2 * scatter * math.sqrt(1 + 1 / max(len(widths), 1))
     if cell:
         allowed = 0.5 * 10.0**-cell.decimals + min(allowed, cell.value / 4)
-    problem = ""
-    if printed and not coverage.near(printed.value):
-        problem = f"our best coverage is {coverage.value:.3f}, not {printed.printed}"
+    problem, margin = "", None
+    if printed:
+        margin = coverage.borders(printed)["tolerance"]
+        if not coverage.near(printed.value):
+            problem = f"our best coverage is {coverage.value:.3f}, not {printed.printed}"
     basis = f"at PICP {coverage.value:.3f}; splits: {', '.join(f'{w:.3f}' for w in widths)}"
-    return Ours(entry.stats["width"], entry.method, basis, allowed, problem=problem)
+    width = entry.stats["width"]
+    return Ours(width, entry.method, basis, allowed, problem=problem, coverage=margin)
 
 
 def _basis(entry: Entry) -> str:

@@ -88,6 +88,7 @@ def coverage(ax: Axes, scenarios: pd.DataFrame, gamma: float) -> Axes:
     ax.set_xticks(x[::every], labels[::every], rotation=60, ha="right", fontsize=8)
     ax.set_xlabel(" / ".join(name.removeprefix("method.") for name in names))
     ax.set_ylabel("PICP on test rows")
-    ax.set_ylim(min(0.8, float(scenarios["picp"].min()) - 0.02), 1.005)
+    lowest = float(scenarios["picp"].fillna(1).min())  # nothing of a scenario that failed
+    ax.set_ylim(min(0.8, lowest - 0.02), 1.005)
     ax.legend(fontsize=8, loc="lower left")
     return ax

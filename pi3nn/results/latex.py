@@ -25,15 +25,29 @@ def _row(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
+_ESCAPED = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "$": r"\$",
+        "#": r"\#",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+        "<": "$<$",
+        ">": "$>$",
+        "±": r"$\pm$",
+        "†": r"$\dagger$",
+        "%": r"\%",
+        "_": r"\_",
+        "&": r"\&",
+        "|": r"$|$",
+        "\n": " ",
+        "\r": " ",
+    }
+)
+
+
 def text(plain: str) -> str:
-    """Plain text for LaTeX."""
-    for character, escaped in (
-        ("±", r"$\pm$"),
-        ("†", r"$\dagger$"),
-        ("%", r"\%"),
-        ("_", r"\_"),
-        ("&", r"\&"),
-        ("|", r"$|$"),
-    ):
-        plain = plain.replace(character, escaped)
-    return plain
+    """Plain text for LaTeX: nothing of it is a command, or ends a cell or a line."""
+    return plain.translate(_ESCAPED)

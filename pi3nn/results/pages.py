@@ -27,6 +27,11 @@ def rendered(template: Path, **values: Any) -> str:
     return environment.get_template(template.name).render(**values)
 
 
+def templates() -> list[Path]:
+    """The files that pages of this package are made of."""
+    return sorted(_TEMPLATES.glob("*.html"))
+
+
 def source(png: bytes) -> str:
     """A picture as the ``src`` of an ``img``, inside the page."""
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"

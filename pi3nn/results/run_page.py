@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,72 +10,31 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pi3nn import atomic, metrics
-from pi3nn.errors import UserError
-from pi3nn.results import pages, summary
+from pi3nn import metrics
+from pi3nn.results import loss_curves, pages, summary
 from pi3nn.results.original_units import Array, intervals
+from pi3nn.results.run_notes import Note
 from pi3nn.store import Store
 
-_NOTE = "run.json"
 _TEMPLATE = Path(__file__).with_name("templates") / "run.html"
 
 
-def note(folder: Path, store: Store, run: summary.RunSummary) -> None:
-    """Leave in `folder` which members a run had, for `page`."""
-    content = {
-        "store": os.path.relpath(store.root, folder),  # the two may move together
-        "keys": run.keys,
-        "levels": run.levels,
-    }
-    atomic.write_text(folder / _NOTE, json.dumps(content))
+def page(note: Note, table: str = "") -> str:
+    """The page of a run as HTML with all pictures inside; `table` is what its screen said."""
+    if note.account:
+        from pi3nn.results import own_page  # which draws, too
 
-
-def page(folder: Path) -> str:
-    """The page as HTML with all pictures inside.
-
-    Raises
-    ------
-    UserError
-        When the folder is not that of a run, or its members are gone.
-    """
-    note = _read(folder)
-    store = Store((folder / note["store"]).resolve())
-    records = _records(store, note["keys"], folder)
+        return own_page.page(note, note.account)
+    records = pd.DataFrame(note.store.rows(note.keys))
     first = records.iloc[0]
-    shown = records[(records["status"] == "ok") & records["gamma"].isin(note["levels"])]
-    pictures = _pictures(store, shown) if len(shown) else []
-    table = folder / "table.md"
+    shown = records[(records["status"] == "ok") & records["gamma"].isin(note.levels)]
+    pictures = _pictures(note.store, shown) if len(shown) else []
     return pages.rendered(
         _TEMPLATE,
-        title=f"{first['dataset']}, {first['method']}, protocol {first['protocol']}",
+        title=note.title or f"{first['dataset']}, {first['method']}, protocol {first['protocol']}",
         pictures=[(caption, pages.source(png)) for caption, png in pictures],
-        table=table.read_text(encoding="utf-8") if table.is_file() else "",
+        table=table,
     )
-
-
-def _read(folder: Path) -> dict[str, Any]:
-    try:
-        content: dict[str, Any] = json.loads((folder / _NOTE).read_text(encoding="utf-8"))
-        return content
-    except (OSError, ValueError) as error:
-        jobs = sorted(path.parent for path in folder.glob(f"*/{_NOTE}"))
-        if jobs:
-            hint = (
-                f"a sweep has one numbered folder for each job: give one of them, such as {jobs[0]}"
-            )
-        else:
-            hint = "give the one that pi3nn-run names at its end"
-        raise UserError(f"{folder} is not the folder of a run: {hint}") from error
-
-
-def _records(store: Store, keys: Sequence[str], folder: Path) -> pd.DataFrame:
-    gone = [key for key in keys if key not in store]
-    if gone:
-        raise UserError(
-            f"{len(gone)} of {len(keys)} members of {folder} are no longer in {store.root}: "
-            "run the same pi3nn-run command again"
-        )
-    return pd.DataFrame(store.rows(keys))
 
 
 def _pictures(store: Store, shown: pd.DataFrame) -> list[tuple[str, bytes]]:
@@ -95,7 +52,7 @@ def _pictures(store: Store, shown: pd.DataFrame) -> list[tuple[str, bytes]]:
 
     figure = Figure(figsize=(9, 4), layout="constrained")
     interval_band(figure.subplots(), sets[judged])
-    pictures = [(f"{gamma:.4g} intervals {which} on {judged} rows, by prediction", _png(figure))]
+    pictures = [(f"{gamma:.4g} intervals {which} on {judged} rows, by prediction", png(figure))]
 
     figure = Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -109,7 +66,13 @@ def _pictures(store: Store, shown: pd.DataFrame) -> list[tuple[str, bytes]]:
     caption = (
         f"Coverage asked and reached on {judged} rows; widths of {gamma:.4g} intervals {which}"
     )
-    return [*pictures, (caption, _png(figure))]
+    return [*pictures, (caption, png(figure)), *_losses(store, list(shown["key"].unique()))]
+
+
+def _losses(store: Store, keys: Sequence[str]) -> list[tuple[str, bytes]]:
+    """How training went, where members kept it."""
+    found = loss_curves.losses(store, keys)
+    return [(loss_curves.caption(found), png(loss_curves.figure(found)))] if found else []
 
 
 def reliability(ax: Any, asked: Sequence[float], reached: Sequence[float], rows: int) -> Any:
@@ -139,7 +102,8 @@ def width_density(ax: Any, widths: Mapping[str, Array]) -> Any:
     return ax
 
 
-def _png(figure: Any) -> bytes:
+def png(figure: Any) -> bytes:
+    """A figure as the bytes of a PNG."""
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=110)
     return picture.getvalue()

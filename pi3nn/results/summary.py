@@ -41,15 +41,15 @@ def write(store: Store, run: RunSummary, folder: Path, in_sweep: bool, compare: 
     """
     judged = judged_records(store, run.keys, run.levels)
     text = "\n".join(_lines(judged, run, compare))
-    tables.leave(folder, _table(judged), text)
+    tables.leave(folder, by_level(judged), text)
     if in_sweep:
         return
     print(text, flush=True)
-    _draw(store, judged, folder / "figure")
+    draw(store, judged, folder / "figure")
     print(f"\ntable.csv, table.md and figure.png are in {folder}; members in {store.root}")
 
 
-def _draw(store: Store, judged: pd.DataFrame, path: Path) -> None:
+def draw(store: Store, judged: pd.DataFrame, path: Path) -> None:
     """Draw the figure of a run, unless it is there and drawn from the same by the same code."""
     code = Path(__file__).with_name("figures.py").read_text(encoding="utf-8")
     source = hashlib.sha256(f"{judged.to_csv()}{code}".encode()).hexdigest()
@@ -76,7 +76,7 @@ def in_words(store: Store, run: RunSummary) -> str:
 
 def judged_records(store: Store, keys: Sequence[str], levels: Sequence[float]) -> pd.DataFrame:
     """Records of some members at some levels, on the set that tables are about."""
-    records = pd.DataFrame(store.rows(keys))
+    records = tables.of_rows(store.rows(keys))
     return records[records["gamma"].isin(list(levels)) & (records["set"] == judged_set(records))]
 
 
@@ -85,7 +85,7 @@ def judged_set(records: pd.DataFrame) -> str:
     return "test" if (records["set"] == "test").any() else "train"
 
 
-def _table(judged: pd.DataFrame) -> pd.DataFrame:
+def by_level(judged: pd.DataFrame) -> pd.DataFrame:
     """Scenario rows of all levels, one below the other."""
     parts = []
     for gamma, rows in judged.groupby("gamma"):
@@ -112,7 +112,7 @@ def _lines(judged: pd.DataFrame, run: RunSummary, compare: Compare) -> Iterator[
 
 def _statistics(entry: Entry, run: RunSummary, compare: Compare) -> Iterator[str]:
     if not entry.stats:
-        yield "Every member failed; the records say why."
+        yield f"Every member failed: {'; '.join(entry.reasons()[:3])}."
         return
     printed = compare(entry, run.changed)
     over = f"over {tables.counted(len(entry.units), run.unit)}"

@@ -9,9 +9,18 @@ from typing import Any
 
 import pandas as pd
 
-from pi3nn import atomic
+from pi3nn import atomic, spreadsheets
 
 SCENARIO_METRICS = ["picp", "mpiw", "nmpiw", "rmse", "interval_score"]
+METRICS = [*SCENARIO_METRICS, "picp_low", "picp_high"]
+
+
+def of_rows(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """Records as a table. Those of failed members have no metrics: where all have failed, the columns
+    are there and empty."""
+    table = pd.DataFrame(rows)
+    absent = [name for name in METRICS if name not in table] if len(table) else []
+    return table.assign(**dict.fromkeys(absent, float("nan"))) if absent else table
 
 
 def swept_columns(records: pd.DataFrame) -> list[str]:
@@ -23,7 +32,18 @@ def swept_columns(records: pd.DataFrame) -> list[str]:
 
 def write(table: pd.DataFrame, path: Path) -> None:
     """A table of results as CSV, with no more digits than they have."""
-    atomic.write_text(path, table.to_csv(index=False, float_format="%.6g"))
+    atomic.write_text(path, inert(table).to_csv(index=False, float_format="%.6g"))
+
+
+def inert(table: pd.DataFrame) -> pd.DataFrame:
+    """The same with texts, and names of columns, that no spreadsheet runs."""
+    texts = {
+        str(name): table[name].map(
+            lambda cell: spreadsheets.inert(cell) if isinstance(cell, str) else cell
+        )
+        for name in table.select_dtypes(exclude=["number", "bool"])
+    }
+    return table.assign(**texts).rename(columns=lambda name: spreadsheets.inert(str(name)))
 
 
 def leave(folder: Path, table: pd.DataFrame, text: str) -> None:
@@ -126,6 +146,11 @@ class Entry:
     @property
     def failed(self) -> int:
         return int((self.records["status"] != "ok").sum())
+
+    def reasons(self) -> list[str]:
+        """Why members failed, the most frequent reason first."""
+        failed = self.records.loc[self.records["status"] != "ok", "reason"]
+        return [f"{reason} ({count})" for reason, count in failed.value_counts().items()]
 
     def widths(self) -> pd.Series:
         """The width at the best coverage of each split."""

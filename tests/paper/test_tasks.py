@@ -66,6 +66,21 @@ def test_all_cells_of_table_1_are_there_the_longest_in_a_budget_of_their_own() -
     assert tasks.in_folder("released") == [*full, *grid]
 
 
+def test_parts_of_a_grid_are_together_all_of_its_members_and_count_when_all_are_there(
+    tmp_path: Path,
+) -> None:
+    parts = tasks.selected("released", "grid", ["uci-naval-sqr_free-*"])
+    keys = [key for part in parts for key in reproduce.prepare(part).asked.keys]
+    whole = replace(parts[0], more=(), part="")
+    assert sorted(keys) == sorted(reproduce.prepare(whole).asked.keys)
+    for part in parts:
+        assert exports.exported(tmp_path, "released") == []
+        path = exports.path(tmp_path, part)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert exports.exported(tmp_path, "released") == parts
+
+
 def test_the_grid_is_a_matter_of_released_runs() -> None:
     with pytest.raises(UserError, match="give --protocol released"):
         tasks.selected("paper", "grid", [])

@@ -25,3 +25,12 @@ def test_every_group_of_rows_has_a_rule_above() -> None:
         r"\bottomrule",
         r"\end{tabular}",
     ]
+
+
+def test_no_name_is_a_command_or_ends_a_cell_or_a_line() -> None:
+    name = "\\input{/etc/passwd} & $x$ #1 ^2 ~ <b>\n\\\\ 5% a_b"
+    cell = latex.table(pd.DataFrame({"name": [name]})).splitlines()[4].removesuffix(r" \\")
+    assert cell == (
+        r"\textbackslash{}input\{/etc/passwd\} \& \$x\$ \#1 \textasciicircum{}2 \textasciitilde{} "
+        r"$<$b$>$ \textbackslash{}\textbackslash{} 5\% a\_b"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,17 @@ class Members(Records):
     def __contains__(self, key: str) -> bool:
         return key in set(self.table["key"])
 
-    def keys(self) -> list[str]:
-        return sorted(self.table["key"].unique())
+    def keys(self, accept: Callable[[dict[str, Any]], bool] = lambda _: True) -> list[str]:
+        labels = self.table.drop_duplicates("key").to_dict("records")
+        return sorted(member["key"] for member in labels if accept(member))
 
     def config(self, key: str) -> dict[str, Any]:
         return {"method": {"c": int(key[-1])}, "scaling": "standard"}
+
+    def provenance(self, key: str) -> dict[str, Any]:
+        if key.endswith("0"):
+            return {"commit": None}  # of an older version
+        return {"started": 86400.0, "commit": "abc", "host": f"node{key[-1]}"}
 
 
 def members() -> Any:
@@ -46,7 +52,7 @@ def test_members_come_in_the_order_given_and_once() -> None:
 def test_each_member_of_several_stores_is_there_once_with_what_was_swept() -> None:
     table = records.table([members(), members()])
     assert len(table) == 8
-    assert list(table) == [*records.COLUMNS, "method.hidden"]
+    assert list(table) == [*records.COLUMNS, *records.ORIGIN, "method.hidden"]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +63,8 @@ def test_each_member_of_several_stores_is_there_once_with_what_was_swept() -> No
         (["method.c=1,3"], 4),
         (["scaling=standard"], 8),
         (["scaling=none"], 0),
+        (["host=node1"], 2),
+        (["commit=abc"], 6),
     ],
 )
 def test_filters_are_by_column_or_by_any_key_of_a_configuration(
@@ -84,11 +92,9 @@ def test_seven_digits_survive() -> None:
     assert records.rounded(table)["a"].isna().tolist() == [False, True]
 
 
-def test_mixed_values_are_text_in_parquet_and_a_missing_folder_is_told(tmp_path: Path) -> None:
-    table = pd.DataFrame({"hidden": [50, "small"], "n": [1, 2]})
-    records.write(table, tmp_path / "a.parquet")
-    assert pd.read_parquet(tmp_path / "a.parquet")["hidden"].tolist() == ["50", "small"]
-    records.write(table, tmp_path / "a.csv")
-    assert pd.read_csv(tmp_path / "a.csv")["n"].tolist() == [1, 2]
-    with pytest.raises(UserError, match="can't write"):
-        records.write(table, tmp_path / "gone" / "a.csv")
+def test_records_say_when_by_which_code_and_where_they_were_made() -> None:
+    table = records.table([members()]).drop_duplicates("key").set_index("key")
+    assert table.loc["bostonpi3nn1", list(records.ORIGIN)].tolist() == [
+        "1970-01-02T00:00:00+00:00", "abc", "node1",
+    ]  # fmt: skip
+    assert table.loc["bostonpi3nn0", list(records.ORIGIN)].isna().all()

@@ -13,8 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from pi3nn.cli.pi3nn_report import main
-from pi3nn.errors import UserError
-from pi3nn.results import run_page
+from pi3nn.results import run_notes, run_page
 from tests.support.commands import QUICK, pi3nn_run
 from tests.support.runs import exit_code
 
@@ -35,7 +34,7 @@ def test_the_page_stands_alone_and_needs_no_torch(ran: Path) -> None:
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     page = (ran / "report.html").read_text()
-    assert len(re.findall('src="data:image/png;base64,', page)) == 2
+    assert len(re.findall('src="data:image/png;base64,', page)) == 3
     assert not re.search('(src|href)="(?!data:)', page)
     assert "boston, pi3nn, protocol paper" in page
     assert "mean PICP" in page
@@ -46,7 +45,7 @@ def test_methods_trained_for_each_level_have_a_page_too(tmp_path: Path) -> None:
     done = pi3nn_run(tmp_path, "dataset=yacht", *quick, "sweep={}", "levels=[0.5,0.9]")
     assert done.returncode == 0, done.stderr
     folder = next((tmp_path / "results" / "uci" / "yacht").iterdir())
-    assert run_page.page(folder).count("<img") == 2
+    assert run_page.page(run_notes.read(folder)).count("<img") == 3
 
 
 def test_reached_coverage_is_drawn_at_the_levels_asked() -> None:
@@ -90,19 +89,13 @@ def test_a_folder_that_is_no_run_is_one_sentence(
     assert "is not the folder of a run" in capsys.readouterr().err
 
 
-def test_of_a_sweep_the_folder_of_a_job_is_asked_for(ran: Path, tmp_path: Path) -> None:
-    for number in "01":
-        (tmp_path / number).mkdir()
-        (tmp_path / number / "run.json").write_text((ran / "run.json").read_text())
-    with pytest.raises(UserError) as caught:
-        run_page.page(tmp_path)
-    assert str(caught.value) == (
-        f"{tmp_path} is not the folder of a run: a sweep has one numbered folder for each job: "
-        f"give one of them, such as {tmp_path / '0'}"
-    )
-
-
-def test_members_that_are_gone_are_said_to_be(ran: Path, tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text((ran / "run.json").read_text())
-    with pytest.raises(UserError, match=r"1 of 1 members .* are no longer in"):
-        run_page.page(tmp_path)
+def test_a_name_that_is_html_is_shown_as_it_is_written(ran: Path) -> None:
+    """Names of data sets and columns are a user's, or of whoever made the table."""
+    evil = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+    done = pi3nn_run(ran.parents[3], *QUICK, f"dataset.name='{evil}'", "dataset.bundled=boston")
+    assert done.returncode == 0, done.stderr
+    (results,) = (path for path in ran.parents[1].iterdir() if path != ran.parent)
+    page = run_page.page(run_notes.read(next(results.iterdir())))
+    assert "<script" not in page
+    assert "<img src=x" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 
 from pi3nn.results import tables
@@ -88,3 +90,16 @@ def test_markdown_lines_have_one_width() -> None:
     lines = list(tables.markdown(pd.DataFrame({"name": ["a", "long name"], "b": [1, 2]})))
     assert lines[:2] == ["| name      | b |", "|-----------|---|"]
     assert len({len(line) for line in lines}) == 1
+
+
+def test_records_of_failed_members_alone_have_the_columns_of_metrics_too() -> None:
+    rows = [{"set": "test", "gamma": 0.9, "n": 5, "status": "failed", "reason": "not finite"}]
+    table = tables.of_rows(rows)
+    assert table[tables.METRICS].isna().all(axis=None)
+    assert tables.of_rows([]).empty
+
+
+def test_texts_of_a_csv_are_not_run_and_numbers_stay(tmp_path: Path) -> None:
+    table = pd.DataFrame({"=name": ["=1+1", "plain"], "number": [-1.5, 2.0], "mixed": ["-2", 3]})
+    tables.write(table, tmp_path / "table.csv")
+    assert (tmp_path / "table.csv").read_text() == "'=name,number,mixed\n'=1+1,-1.5,-2\nplain,2,3\n"

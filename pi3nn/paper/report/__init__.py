@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import multiprocessing
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pi3nn import atomic
+from pi3nn import atomic, processes
 from pi3nn.errors import UserError
 from pi3nn.paper import exports, verdicts
 from pi3nn.paper.report import cells, claims, grids, page, render, source
@@ -69,14 +70,18 @@ def _drawn(folder: Path, protocols: Sequence[str]) -> Iterator[None]:
     """Draw the figures meanwhile, each protocol in a process of its own: they take longest."""
     from pi3nn.paper.report import uci_figures
 
-    # Forked, they need not import everything again; they end before garbage matters, and to look
-    # for it takes a fifth of their time.
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(len(protocols), context, initializer=gc.disable) as pool:
+    context = multiprocessing.get_context("fork")  # they need not import everything again
+    with ProcessPoolExecutor(len(protocols), context, _start_drawing, (os.getpid(),)) as pool:
         drawing = [pool.submit(uci_figures.write, folder, name) for name in protocols]
         yield
         for done in drawing:
             done.result()
+
+
+def _start_drawing(parent: int) -> None:
+    """In each of these processes, before all else."""
+    gc.disable()  # they end before garbage matters, and to look for it takes a fifth of their time
+    processes.end_with(parent)
 
 
 def in_words(chapters: Sequence[Chapter]) -> str:

@@ -25,7 +25,7 @@ def frame(cells: Sequence[Judged], budget: str) -> pd.DataFrame:
         for cell in cells
         if cell.printed
     ]
-    table = pd.DataFrame(rows).drop(columns=["basis", "standing"])
+    table = pd.DataFrame(rows).drop(columns=["basis", "standing", "allowed", "borders"])
     return table.astype({"of_runs": "Int64"})  # whole numbers, or empty
 
 

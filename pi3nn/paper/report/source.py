@@ -69,13 +69,14 @@ def lowest(numbers: pd.DataFrame) -> pd.DataFrame:
     return numbers[numbers["gamma"].eq(numbers["gamma"].min())]
 
 
-def read(folder: Path, protocol: str) -> Source:
-    """The records of a protocol below `folder`; without any, a source with nothing in it."""
+def read(folder: Path, protocol: str, names: exports.Names = None) -> Source:
+    """The records of a protocol below `folder`, all or those of the tasks with these names; without
+    any, a source with nothing in it."""
     return Source(
         protocol,
         unit(protocol),
-        entries(exports.uci_records(folder, protocol), unit(protocol)),
-        exports.ood_reports(folder, protocol),
+        entries(exports.uci_records(folder, protocol, names), unit(protocol)),
+        exports.ood_reports(folder, protocol, names),
         _origin(folder, protocol),
     )
 
