@@ -1,6 +1,6 @@
 # make run ARGS="..."   set up, then run pi3nn-run (the main job by default)
 # make test             set up, then the tests (minutes)
-# make test-slow        what needs longer or system packages, which it installs
+# make test-slow        what needs longer or system packages; PI3NN_SYSTEM_TESTS=1: installs them, starts daemons
 # make paper            the whole paper (hours): PROTOCOL=released, BUDGET=quick (minutes), BUDGET=grid
 # make docs             the documentation as a site: build/site/index.html
 # make lint, format, clean
@@ -27,12 +27,14 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test system
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
-# What slow tests need of the system, installed where it is missing and where that can be done.
+# What slow tests need of the system. It is installed where PI3NN_SYSTEM_TESTS=1 says that the machine is for tests;
+# elsewhere tests that miss something are skipped.
+PACKAGES := texlive-latex-recommended chromium slurmctld slurmd slurm-client munge
 system:
-	@{ command -v pdflatex && command -v chromium; } >/dev/null \
-	  || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install \
-	       -qq -y --no-install-recommends texlive-latex-recommended chromium >/dev/null; } \
-	  || echo "pdflatex or chromium is missing and can't be installed: their tests are skipped"
+	@{ command -v pdflatex && command -v chromium && PATH=$$PATH:/usr/sbin command -v slurmctld; } >/dev/null \
+	  || { [ "$$PI3NN_SYSTEM_TESTS" = 1 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install \
+	       -qq -y --no-install-recommends $(PACKAGES) >/dev/null; } \
+	  || echo "pdflatex, chromium or Slurm is missing: tests that need it are skipped (PI3NN_SYSTEM_TESTS=1 installs them)"
 
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --quiet --strict

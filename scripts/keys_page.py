@@ -5,19 +5,16 @@ A hook of MkDocs (``hooks`` in mkdocs.yml): the page is in the site, and nowhere
 
 from __future__ import annotations
 
-import inspect
 import re
-import sys
 import typing
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
-from enum import Enum
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pi3nn import config, data, methods, paths
-from pi3nn.config import document
+from pi3nn.config import document, meanings
 from pi3nn.config.origins import plain
 from pi3nn.engine import lstm
 
@@ -37,7 +34,7 @@ trains nothing; with `explain=true` it also prints where each comes from.
 
 Values come from, later ones winning: `configs/config.yaml`, the protocol, the data set, the method, the
 experiment, the tables in `configs/settings/` (what differs for a method in an experiment, then on a data set;
-of each under both protocols, then under one), [YAMLs of your own](extending.md#settings-of-your-own), the
+of each under both protocols, then under one), [YAMLs of your own](own-yamls.md), the
 command line. So a default below is what holds where no setting says otherwise.
 A key in `sweep` runs through all of its values unless it is set on the command line.
 
@@ -111,20 +108,24 @@ def table(prefix: str, schema: Any, files: list[Path], names: Iterable[str] | No
         if field.name in FIXED or (names is not None and field.name not in names):
             continue
         default = default_of(field, files)
-        meaning = cell(meaning_in(files, field.name) or of_code(schema, field.name))
+        meaning = cell(meaning_in(files, field.name) or meanings.of_code(schema, field.name))
         assert meaning, f"{prefix}{field.name} has no comment in {[path.name for path in files]}"
         lines.append(
-            f"| `{prefix}{field.name}` | {typed(hints[field.name])} | {default} | {meaning} |"
+            f"| `{prefix}{field.name}` | {cell(meanings.typed(hints[field.name]))} | {default} | {meaning} |"
         )
     return "\n".join(lines)
 
 
 def meaning_in(files: list[Path], name: str) -> str:
     """What the files say of a key: once, or where they differ, each for its own set."""
-    meanings = {path.stem: comments(path)[name] for path in files if name in comments(path)}
-    if len(set(meanings.values())) < 2:
-        return next(iter(meanings.values()), "")
-    return " ".join(f"`{stem}`: {text}" for stem, text in meanings.items())
+    of_files = {
+        path.stem: meanings.comments(path)[name]
+        for path in files
+        if name in meanings.comments(path)
+    }
+    if len(set(of_files.values())) < 2:
+        return next(iter(of_files.values()), "")
+    return " ".join(f"`{stem}`: {text}" for stem, text in of_files.items())
 
 
 def default_of(field: Any, files: list[Path]) -> str:
@@ -143,39 +144,6 @@ def flat(path: Path) -> dict[str, Any]:
     if path.parent.name == "settings":
         return dict(content["streamflow"]["both"]["encoder"])
     return content | content.get("method", {})
-
-
-def comments(path: Path) -> dict[str, str]:
-    """What a YAML says of each key."""
-    marks = document.leaves(document.read(path).marks)
-    return {keys[-1]: mark.comment for keys, mark in marks.items()}
-
-
-def of_code(schema: Any, name: str) -> str:
-    """The comment above a field of a dataclass or of one it is made from, for keys that no YAML has."""
-    owner = next(c for c in schema.__mro__ if name in inspect.get_annotations(c))
-    path = Path(sys.modules[owner.__module__].__file__ or "")
-    lines = path.read_text(encoding="utf-8").splitlines()
-    line_number = next(i for i, line in enumerate(lines) if re.match(rf"    {name}: ", line))
-    top = []
-    while lines[line_number - 1].strip().startswith("#"):
-        line_number -= 1
-        top.insert(0, lines[line_number].strip().lstrip("# "))
-    return " ".join(top)
-
-
-def typed(hint: Any) -> str:
-    options = [t for t in typing.get_args(hint) if t is not type(None)]
-    if typing.get_origin(hint) is list:
-        return f"list of {typed(options[0])}s"
-    if typing.get_origin(hint) is dict:
-        return "mapping"
-    if options:
-        return f"{typed(options[0])} or null"
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return " \\| ".join(member.name for member in hint)
-    names = {int: "whole number", float: "number", str: "text", bool: "true \\| false"}
-    return names.get(hint, "any")
 
 
 def cell(text: str) -> str:

@@ -46,13 +46,18 @@ def each_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture(autouse=True)
 def logging_as_it_was() -> Iterator[None]:
-    """A command run in this process sets up logging, to a stream that ends with its test."""
-    loggers = [logging.getLogger(), logging.getLogger("pi3nn")]
-    before = [(list(logger.handlers), logger.level) for logger in loggers]
+    """A command run in this process sets up logging, to a stream that ends with its test; and Hydra may
+    have been told to silence it."""
+    root, ours = logging.getLogger(), logging.getLogger("pi3nn")
+    logging.disable(logging.NOTSET)
+    root.disabled = ours.disabled = False
+    root.setLevel(logging.WARNING)
+    ours.setLevel(logging.NOTSET)
+    ours.propagate = True
+    handlers = {logger: list(logger.handlers) for logger in (root, ours)}
     yield
-    for logger, (handlers, level) in zip(loggers, before, strict=True):
-        logger.handlers[:] = handlers
-        logger.setLevel(level)
+    for logger, before in handlers.items():
+        logger.handlers[:] = before
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

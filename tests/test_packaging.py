@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -70,3 +71,18 @@ def test_constraints_pin_every_dependency_exactly() -> None:
     pins = [line for line in lines if line and not line.startswith("#")]
     assert all("==" in line for line in pins)
     assert "torch==2.13.0" in pins
+
+
+@pytest.mark.slow
+def test_a_source_distribution_leaves_the_papers_results_out(tmp_path: Path) -> None:
+    builder = tmp_path / "builder"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", builder, "hatchling"]
+    subprocess.run(pip, check=True)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path / "dist"]
+    paths_of_builder = {**os.environ, "PYTHONPATH": str(builder)}
+    subprocess.run(command, check=True, cwd=REPOSITORY, env=paths_of_builder)
+    (made,) = (tmp_path / "dist").iterdir()
+    with tarfile.open(made) as archive:
+        folders = {name.split("/")[1] for name in archive.getnames() if "/" in name}
+    assert {"pi3nn", "configs", "data"} <= folders
+    assert "results" not in folders

@@ -14,15 +14,17 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from pi3nn import config
 from pi3nn.cli import overrides as typed
+from pi3nn.run.space import Space
 from tests.conftest import REPOSITORY
-from tests.support import slurm
-from tests.support.blocks import LANGUAGES, PAGES, Block, affordable, blocks, run, write_tables
+from tests.support.blocks import LANGUAGES, PAGES, Block, affordable, blocks, run
 from tests.support.checkout import copy_of_checkout
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 ERRORS = REPOSITORY / "docs" / "errors.md"  # its commands must fail: test_errors.py
 EXTENDING = REPOSITORY / "docs" / "extending.md"  # its commands change the checkout
+CLUSTER = REPOSITORY / "docs" / "cluster.md"  # its commands need one: test_cluster.py
 IN_A_CLONE = (EXTENDING, REPOSITORY / "docs" / "ten-minutes.md")  # they read what is committed
+OWN_YAMLS = REPOSITORY / "docs" / "own-yamls.md"  # its commands need the YAMLs of the page
 README = REPOSITORY / "README.md"
 KEYS = REPOSITORY / "docs" / "keys.md"  # made when the site is built: test_site.py
 COMMANDS = [
@@ -33,7 +35,11 @@ COMMANDS = [
 ]
 every_page = pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if page != ERRORS and any(b.page == page for b, _ in COMMANDS)],
+    [
+        page
+        for page in PAGES
+        if page not in (ERRORS, CLUSTER) and any(b.page == page for b, _ in COMMANDS)
+    ],
     ids=lambda page: str(page.relative_to(REPOSITORY)),
 )
 
@@ -59,11 +65,14 @@ def test_yaml_blocks_can_be_read() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [c for b, c in COMMANDS if c.startswith("pi3nn-run") and b.page != EXTENDING],
+    [c for b, c in COMMANDS if c.startswith("pi3nn-run") and b.page not in (EXTENDING, OWN_YAMLS)],
 )
 def test_every_run_command_composes_and_passes_the_checks(command: str) -> None:
     """Of a sweep, the first job; what is Hydra's own is left to the slow test."""
-    _, *arguments = [a for a in shlex.split(command) if not a.startswith(("-", "hydra"))]
+    kept = ("hydra/sweeper=search",)  # with which intervals may stand
+    _, *arguments = [
+        a for a in shlex.split(command) if a in kept or not a.startswith(("-", "hydra"))
+    ]
     overrides = [_first(a) for a in typed.as_hydra_wants(arguments) if not a.startswith("hydra")]
     cfg = config.composed(*overrides)
     config.settle_sweep(cfg, overrides)
@@ -74,7 +83,8 @@ def _first(override: str) -> str:
     parsed = OverridesParser.create().parse_override(override)
     if not parsed.is_sweep_override():
         return override
-    return f"{parsed.get_key_element()}={next(iter(parsed.sweep_string_iterator()))}"
+    space = Space.of([parsed])
+    return space.overrides(space.first)[0]
 
 
 def test_make_knows_every_target_and_pip_every_extra_that_is_named() -> None:
@@ -99,26 +109,26 @@ def test_every_link_and_picture_exists() -> None:
 @pytest.mark.slow
 @every_page
 def test_every_command_and_python_block_of_a_page_runs(page: Path, tmp_path: Path) -> None:
-    """In one folder and in their order: later ones read what earlier ones left."""
-    folder, path = tmp_path / "work", slurm.install(tmp_path / "slurm")
+    """In one folder and in their order: later ones read what earlier ones left, and nothing else."""
+    folder = tmp_path / "work"
     if page in IN_A_CLONE:
         copy_of_checkout(folder)
     else:
         folder.mkdir()
-        write_tables(folder)
     for block in blocks(page):
         for command in commands(block, folder):
-            done = run(command, folder, path)
+            done = run(command, folder)
             said = f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
             assert done.returncode == 0, f"{block}: {command}\n{said}"
-    if "submitit_slurm" in page.read_text(encoding="utf-8"):
-        sent = (tmp_path / "slurm" / "submitted.sh").read_text()
-        assert "#SBATCH --partition=cpu" in sent
-        assert "#SBATCH --array=0-1" in sent
 
 
 def commands(block: Block, folder: Path) -> list[str]:
-    """What to run for a block; Python goes into a file of `folder` first."""
+    """What to run for a block; Python goes into a file of `folder` first, and so does a YAML that begins
+    with the name of its own."""
+    named = re.search(r"^# (my/\S+\.yaml)$", block.text, flags=re.M)
+    if block.language == "yaml" and named:
+        (folder / named[1]).parent.mkdir(parents=True, exist_ok=True)
+        (folder / named[1]).write_text(block.text, encoding="utf-8")
     if block.language == "python":
         (folder / "block.py").write_text(block.text, encoding="utf-8")
         return [f"{sys.executable} block.py"]

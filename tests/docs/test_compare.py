@@ -1,8 +1,8 @@
-"""The comparison with other libraries: its table is that of its numbers, and it still runs."""
+"""The comparison with other libraries: its page is that of the stored results, and it still runs."""
 
 from __future__ import annotations
 
-import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,34 +11,55 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tests.support.blocks import run
+from tests.support.scripts import script_module
 
-DOCS = REPOSITORY / "docs"
+script_module("compare")
+from comparing import page, summary  # noqa: E402
+
+DOCS, RESULTS = REPOSITORY / "docs", REPOSITORY / "results" / "compare"
 
 
-def rows(text: str) -> list[list[str]]:
-    lines = re.findall(r"^\| (.+) \|$", text, flags=re.M)
-    return [line.split(" | ") for line in lines if re.search(r"\d\.\d{3} \|", line)]
+def test_the_page_is_what_the_stored_results_say(tmp_path: Path) -> None:
+    shutil.copy(DOCS / "compare.md", tmp_path)
+    page.write_page(RESULTS, tmp_path)
+    assert (tmp_path / "compare.md").read_text("utf-8") == (DOCS / "compare.md").read_text("utf-8")
 
 
-def test_the_table_shows_the_means_of_the_csv() -> None:
-    table = pd.read_csv(DOCS / "compare.csv")
-    mean = table.groupby(["dataset", "method"])[["picp", "width", "score", "seconds"]].mean()
-    shown = [row for row in rows((DOCS / "compare.md").read_text("utf-8")) if "all" not in row[0]]
-    assert len(shown) == len(mean) == 5 * 8
-    assert set(table["split"]) == {1, 2, 3}
-    for dataset, method, *numbers in shown:
-        assert [float(n) for n in numbers] == pytest.approx(mean.loc[dataset, method], abs=0.0051)
+def test_stored_results_are_of_known_sets_and_sensible() -> None:
+    records = summary.read(RESULTS)
+    assert set(records["set"]) <= set(page.SETS)
+    assert (records["inside"] <= records["test"]).all()
+    assert (records[["width", "score", "seconds"]] > 0).all(axis=None)
+    assert (records["score"] >= records["width"] * (1 - 1e-5)).all()
+    counts = records["inside_by_width"].map(lambda text: sum(map(int, text.split())))
+    assert (counts == records["inside"]).all()
 
 
 @pytest.mark.slow
-def test_one_split_of_one_set_gives_sensible_intervals_of_every_method(tmp_path: Path) -> None:
-    script = f"{sys.executable} {REPOSITORY}/scripts/compare --sets yacht --splits 1"
-    done = run(script, tmp_path)
-    assert done.returncode == 0, done.stderr
-    found = {row[1]: [float(n) for n in row[2:]] for row in rows(done.stdout) if row[0] == "yacht"}
-    assert len(found) == 8
-    for picp, width, score, _ in found.values():
-        assert 0.75 <= picp <= 1
-        assert 0.01 < width < 0.5
-        assert score < 3
-    assert not list(tmp_path.iterdir())
+def test_a_small_comparison_runs_is_resumed_and_ends_in_a_page(tmp_path: Path) -> None:
+    methods = "quantile-boosting mapie-cqr mapie-bootstrap cqr"
+    script = f"{sys.executable} {REPOSITORY}/scripts/compare --results {tmp_path} --splits 1 2"
+    first = run(f"{script} --only yacht diabetes {methods} --jobs 2", tmp_path)
+    assert first.returncode == 0, first.stderr
+    records = summary.read(tmp_path)
+    assert len(records) == 2 * 2 * 4 * 2
+    covered = summary.coverage(records, 0.95)["covered"]
+    assert covered.between(0.6, 1).all()
+    assert (records["score"] < 8).all()
+    assert "| diabetes | development |" in (tmp_path / "compare.md").read_text("utf-8")
+    assert (tmp_path / "images" / "compare.png").is_file()
+
+    drop_last_line(tmp_path / "others" / "mapie-cqr.csv")
+    plan = run(f"{script} --only yacht diabetes {methods} --plan", tmp_path)
+    assert plan.stdout.startswith("15 of 16 results are stored.")
+
+
+def drop_last_line(path: Path) -> None:
+    """As if the process had been killed while it wrote."""
+    path.write_text(path.read_text("utf-8")[:-10], encoding="utf-8")
+
+
+def test_no_set_of_the_proof_is_one_of_development() -> None:
+    uses = pd.Series({name: source.use for name, source in page.SETS.items()})
+    assert (uses == page.PROOF).sum() >= 8
+    assert (uses == page.DEVELOPMENT).sum() == 9 + 1 + 3

@@ -9,20 +9,18 @@ One training serves every level.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from omegaconf import MISSING
 
+from pi3nn.engine.either import Values
 from pi3nn.engine.init import Init
 from pi3nn.engine.losses import MeanSquare
 from pi3nn.engine.recipe import Recipe
 from pi3nn.methods.shared.checks import require_not_negative
 from pi3nn.methods.shared.contract import Array, Bounds, Coefficients, FitAtLevels, Outputs, Stack
 from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings
-
-if TYPE_CHECKING:  # torch takes a second to load: not before something is trained
-    from torch import Tensor
 
 
 @dataclass
@@ -40,9 +38,13 @@ class Settings(NetSettings):
 class MyFit(NetFit):
     """M trained members: what their networks say."""
 
-    def outputs(self, x: Tensor) -> dict[str, Tensor]:
-        """What is kept in the store for rows ``x (M, N, D)``: each ``(M, N)``, `point` among them."""
-        return {"point": self.net.predict(x)[..., 0]}
+    def outputs(self, x: Values) -> dict[str, Values]:
+        """What is kept in the store for rows ``x (M, N, D)``: each ``(M, N)``, `point` among them.
+
+        Tensors in a run, arrays in a loaded model: pi3nn/engine/either.py has what is for both.
+        """
+        point = self.net.predict(x)[..., 0]
+        return {"point": point, "spread": 0 * point + 1}
 
 
 class MyMethod(NetMethod):
@@ -51,6 +53,10 @@ class MyMethod(NetMethod):
     Settings = Settings
     Fit = MyFit
     outputs = 1
+    # Outputs that the width is proportional to: far from the training rows they grow (widen=distance).
+    distances = ("spread",)
+    # `calibrate` counts residuals, so that out of fold (calibrate=cross) nothing is left to move.
+    counts_rows = True
     # Settings that members of one stack may differ in; the others must be the same in a stack.
     varying = frozenset({"learning_rate", "l2"})
 
@@ -71,15 +77,16 @@ class MyMethod(NetMethod):
 
     def calibrate(self, train: Outputs, y: Array, fit: FitAtLevels) -> Coefficients:
         """What depends on the level, from the outputs on the training rows: each ``(M, K)``."""
-        residual, tail = y - train["point"], (1 - np.asarray(fit.levels)) / 2
+        residual, tail = (y - train["point"]) / train["spread"], (1 - np.asarray(fit.levels)) / 2
         below = np.quantile(residual, tail, axis=1).T
         above = np.quantile(residual, 1 - tail, axis=1).T
         return {"below": below, "above": above}
 
     def bounds(self, outputs: Outputs, coefficients: Coefficients, fit: FitAtLevels) -> Bounds:
         """Lower and upper bounds ``(M, K, N)``: pure arithmetic, no network."""
-        point = outputs["point"][:, None, :]
-        return point + coefficients["below"][:, :, None], point + coefficients["above"][:, :, None]
+        point, spread = outputs["point"][:, None, :], outputs["spread"][:, None, :]
+        below, above = (coefficients[name][:, :, None] for name in ("below", "above"))
+        return point + below * spread, point + above * spread
 
 
 METHOD = MyMethod()
