@@ -8,6 +8,7 @@ import logging
 import resource
 import time
 import warnings
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,13 @@ def judged(bounds: Array, y: Array, level: float, scale: float) -> Record:
         "score": float(metrics.interval_score(lower, upper, y, level)) / scale,
         "inside_by_width": " ".join(map(str, counts)),
     }
+
+
+def not_installed(methods: Iterable[str]) -> list[str]:
+    """Libraries of these methods that this environment does not have."""
+    names = dict.fromkeys(name for method in methods for name in METHODS[method].packages)
+    here = {found.name.lower() for found in metadata.distributions()}
+    return [name for name in names if name.lower() not in here]
 
 
 @functools.cache
