@@ -1,4 +1,4 @@
-"""The one exception that is meant for the person at the keyboard."""
+"""The one exception that is meant for the person at the keyboard, and how things are said to people."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def first_line(error: BaseException) -> str:
 def on_one_line(text: str) -> str:
     """With line breaks and other control characters, which a user's words may hold, as ``\\n``."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun, which is given in the singular: "1 member", "2 members"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def sentence(error: BaseException) -> str:

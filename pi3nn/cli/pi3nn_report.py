@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pi3nn import atomic
 from pi3nn.cli.main import parser_of, run_command
-from pi3nn.errors import UserError
+from pi3nn.errors import UserError, counted
 from pi3nn.store import Store
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _shown(make: Callable[[], pd.DataFrame], options: argparse.Namespace, noun: 
     frames.check_writable(options.output)
     table = make()
     frames.write(table, options.output)
-    print(f"{tables.counted(len(table), noun)} in {options.output}")
+    print(f"{counted(len(table), noun)} in {options.output}")
     return 0
 
 
@@ -179,11 +179,11 @@ def _score(options: argparse.Namespace) -> int:
 
 
 def _mlflow(options: argparse.Namespace) -> int:
-    from pi3nn.results import mlflow_runs, tables
+    from pi3nn.results import mlflow_runs
 
     sent, count = mlflow_runs.send(options.folder, options.uri)
     known = f", {count - sent} were there already" if sent < count else ""
-    print(f"{tables.counted(sent, 'scenario')} of {options.folder} sent to {options.uri}{known}")
+    print(f"{counted(sent, 'scenario')} of {options.folder} sent to {options.uri}{known}")
     return 0
 
 
@@ -253,16 +253,16 @@ def _verify(options: argparse.Namespace) -> int:
         print(f"damaged {sentence}")
     if options.seal:
         sealed = upkeep.seal(store, found)
-        print(f"{sealed} members of an older version have checksums now")
+        print(f"sealed: {counted(sealed, 'member')} of an older version")
     elif found.unsealed:
-        print(
-            f"{len(found.unsealed)} members of an older version have no checksums: --seal adds them"
-        )
+        unsealed = counted(len(found.unsealed), "member")
+        print(f"without checksums: {unsealed} of an older version; --seal adds them")
     if options.clear:
         for name in upkeep.clear(store, found):
             print(f"removed {name}: damaged, or replaced since")
     elif found.aside:
-        print(f"{len(found.aside)} damaged files are kept in {store.aside}: --clear removes them")
+        aside = counted(len(found.aside), "damaged file")
+        print(f"kept in {store.aside}: {aside}; --clear removes them")
     whole = len(set(store.keys()) - found.keys)
-    print(f"{whole} members are whole, {len(found.keys)} damaged")
+    print(f"{counted(whole, 'whole member')}, {len(found.keys)} damaged")
     return 1 if found.damaged and not options.clear else 0

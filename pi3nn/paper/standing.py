@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pi3nn.errors import counted
 from pi3nn.paper.published import Cell
-from pi3nn.results.tables import counted
 
 RARE = 0.05
 ENOUGH = round(2 / RARE) - 1  # runs: one more is beyond all n by chance in 2 of n + 1 cases

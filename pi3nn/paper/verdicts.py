@@ -22,10 +22,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pi3nn.errors import counted
 from pi3nn.paper import paper_methods, published
 from pi3nn.paper.published import Cell, Place
 from pi3nn.paper.standing import CENTRAL, ENOUGH, MOST_SCATTER, RARE, Standing
-from pi3nn.results.tables import Entry, counted
+from pi3nn.results.tables import Entry
 
 EQUAL = "equal as printed"
 WITHIN = "within sampling error"

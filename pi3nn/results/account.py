@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from pi3nn import metrics
+from pi3nn.errors import counted
 from pi3nn.results.judgement import Array, Group, Judgement
-from pi3nn.results.tables import counted
 
 OUT_OF_FOLD, ON_TEST_ROWS = "training rows, out of fold", "test rows"
 """Which rows groups and inputs are judged on."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from pi3nn import atomic
+from pi3nn.errors import counted
 from pi3nn.results import pages, run_notes, run_page, summary, tables
 from pi3nn.results.account import Account
 from pi3nn.results.run_notes import Note
@@ -86,7 +87,7 @@ def _of_several(note: Note) -> pd.DataFrame:
 def _lines(note: Note, table: pd.DataFrame) -> Iterator[str]:
     yield f"# {note.title}"
     yield ""
-    models = tables.counted(len(note.keys), "training")
+    models = counted(len(note.keys), "training")
     yield f"{models}; means over seeds on test rows, in units of the target."
     yield ""
     shown = table.rename(columns=lambda name: name.removeprefix("method."))

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pi3nn import metrics
-from pi3nn.errors import UserError, nearest
+from pi3nn.errors import UserError, counted, nearest
 from pi3nn.results import frames, judgement, tables
 from pi3nn.results.judgement import Array, Judgement
 
@@ -61,14 +61,14 @@ def _lines(path: Path, columns: Columns, rows: pd.DataFrame, left_out: int) -> I
     yield f"# {columns.target} in {path.name}"
     yield ""
     gaps = f"; {left_out} more lack a value" if left_out else ""
-    yield f"{tables.counted(len(rows), 'row')} with a true value and bounds{gaps}."
+    yield f"{counted(len(rows), 'row')} with a true value and bounds{gaps}."
     yield ""
     yield from tables.markdown(pd.DataFrame([_level(of_level) for of_level in judged.values()]))
     yield ""
     yield "The naive interval is the middle of the true values, the same for every row; it has seen them."
     crossed = {level: of_level.crossed for level, of_level in judged.items() if of_level.crossed}
     for level, count in crossed.items():
-        yield f"At {level:g}, {tables.counted(count, 'row')} have the lower bound above the upper one."
+        yield f"At {level:g}, {counted(count, 'row')} have the lower bound above the upper one."
     if columns.prediction:
         point = rows[columns.prediction].to_numpy()
         r2 = f"{metrics.nse(point, y):.3f}"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pi3nn.errors import counted
 from pi3nn.results import tables
 
 SHOWN = 10
@@ -64,12 +65,12 @@ def _lines(numbers: pd.DataFrame, found: Found) -> Iterator[str]:
     shown = shown.assign(**{name: shown[name].map(how.format) for name, how in digits.items()})
     yield f"# Search over {', '.join(found.keys)}"
     yield ""
-    yield f"The best of {tables.counted(len(numbers), 'trial')}, by the interval score out of fold:"
+    yield f"The best of {counted(len(numbers), 'trial')}, by the interval score out of fold:"
     yield ""
     yield from tables.markdown(shown)
     without = len(numbers) - len(done)
     if without:
-        yield f"\n{tables.counted(without, 'trial')} without a value: table.csv says why"
+        yield f"\n{counted(without, 'trial')} without a value: table.csv says why"
     if found.importance:
         shares = ", ".join(f"{key} {share:.0%}" for key, share in found.importance.items())
         yield f"\nImportance (PED-ANOVA): {shares}"

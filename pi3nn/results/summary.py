@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from pi3nn.errors import counted
 from pi3nn.results import comparison, tables
 from pi3nn.results.comparison import Compare, Printed
 from pi3nn.results.tables import Entry
@@ -100,7 +101,7 @@ def _lines(judged: pd.DataFrame, run: RunSummary, compare: Compare) -> Iterator[
     seconds = judged.drop_duplicates("key")["seconds"].sum()
     yield f"# {first.dataset}, {first.method}, protocol {first.protocol}"
     yield ""
-    members = tables.counted(len(run.keys), "member")
+    members = counted(len(run.keys), "member")
     yield f"{members}, {run.trained} trained now; {seconds:.1f} s of training in all."
     for entry in Entry.by_level(judged, run.unit):
         yield from ["", f"## {entry.gamma:.4g} intervals on {first.set} rows", ""]
@@ -115,7 +116,7 @@ def _statistics(entry: Entry, run: RunSummary, compare: Compare) -> Iterator[str
         yield f"Every member failed: {'; '.join(entry.reasons()[:3])}."
         return
     printed = compare(entry, run.changed)
-    over = f"over {tables.counted(len(entry.units), run.unit)}"
+    over = f"over {counted(len(entry.units), run.unit)}"
     shown = pd.DataFrame({over: list(NAMES.values())})
     shown["ours"] = [f"{entry.stats[name]:.3f}" for name in NAMES]
     cells = {name: printed.cells.get(name, Printed("")) for name in NAMES}

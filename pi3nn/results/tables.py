@@ -59,11 +59,6 @@ def shown(table: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:
     return table if table["failed"].any() else table.drop(columns="failed")
 
 
-def counted(number: int, noun: str) -> str:
-    """A number and its noun, which is given in the singular: "1 member", "2 members"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def each(table: pd.DataFrame) -> Iterator[Any]:
     """The rows of a table, by attribute."""
     yield from table.itertuples()

@@ -15,6 +15,7 @@ from typing import Any
 
 from pi3nn import methods
 from pi3nn.engine.threads import use_one_thread
+from pi3nn.errors import counted
 from pi3nn.run import one_stack
 from pi3nn.run.execute import Wanted, rows_left_out
 from pi3nn.run.member import Member
@@ -71,14 +72,14 @@ def describe(
     """Lines for the screen: how many members, how many of them stored, stacks, and the time."""
     to_train, store, members = wanted.missing(options), wanted.store, len(wanted.members)
     stored = members - len(to_train)
-    yield f"{members} members: {stored} stored in {store.root}, {len(to_train)} to train"
+    yield f"{counted(members, 'member')}: {stored} stored in {store.root}, {len(to_train)} to train"
     if not to_train:
         return
     plan = planned(to_train, options, store, limit)
     workers, sizes = min(options.processes, len(plan.stacks)), [len(s) for s in plan.stacks]
     low, high = min(sizes), max(sizes)
-    span = f"{low}" if low == high else f"{low} to {high}"
-    yield f"{len(plan.stacks)} stacks of {span} members on {workers} workers"
+    span = counted(low, "member") if low == high else f"{low} to {high} members"
+    yield f"{counted(len(plan.stacks), 'stack')} of {span} on {counted(workers, 'worker')}"
     if few := options.too_few_workers(len(plan.stacks)):
         yield few
     yield from rows_left_out(to_train)

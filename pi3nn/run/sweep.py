@@ -24,7 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import config
 from pi3nn.cluster import slurm as cluster
-from pi3nn.errors import SweepError, UserError, sentence
+from pi3nn.errors import SweepError, UserError, counted, sentence
 from pi3nn.paper import ood, ood_study
 from pi3nn.paper.run_verdicts import beside_paper
 from pi3nn.results import sweep_notes, sweep_table
@@ -163,7 +163,7 @@ def _forecast(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) 
     if not hydra.in_process:
         options = launch.all_shards(hydra, options)
     limit = TimeLimit.of(hydra.slurm) if hydra.slurm else None
-    yield f"{len(jobs)} jobs"
+    yield counted(len(jobs), "job")
     for wanted in _by_store(jobs):
         yield from forecast.describe(wanted, options, limit)
         if hydra.slurm and (queued := slurm.queued_already(wanted, options)):

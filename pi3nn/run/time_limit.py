@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pi3nn.errors import UserError
+from pi3nn.errors import UserError, counted
 from pi3nn.run.member import Member
 
 _START = 15.0  # seconds until a shard trains
@@ -82,7 +82,7 @@ class TimeLimit:
         more jobs than it is given."""
         if after > before:
             yield (
-                f"{before} stacks are cut to {after}, so that each takes at most a third of a job's time "
+                f"{counted(before, 'stack')} cut to {after}, so that each takes at most a third of a job's time "
                 f"limit (hydra.launcher.timeout_min={self.minutes:g})"
             )
         rounds = math.ceil(longest / ((1 - _SHARE) * self.seconds))

@@ -71,14 +71,6 @@ def test_what_is_shown_has_three_decimals_and_failures_only_if_there_are_any() -
     assert list(tables.shown(table.assign(failed=1), ["picp"])) == ["failed", "picp"]
 
 
-def test_a_number_has_the_noun_that_goes_with_it() -> None:
-    assert [tables.counted(n, "member") for n in (0, 1, 2)] == [
-        "0 members",
-        "1 member",
-        "2 members",
-    ]
-
-
 def test_levels_are_entries_from_the_lowest_to_the_highest() -> None:
     both = pd.concat([records().assign(gamma=0.95), records().assign(gamma=0.5)])
     low, high = tables.Entry.by_level(both, "scenario")

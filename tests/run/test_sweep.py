@@ -162,7 +162,7 @@ def test_a_plan_trains_nothing_and_counts_what_is_stored(
     assert run(*QUICK, "method.hidden=8", "seeds=[1,2]", "plan=true") == 0
     said = capsys.readouterr().out
     assert "2 members: 0 stored in results/runs, 2 to train" in said
-    assert "1 stacks of 2 members on 1 workers" in said
+    assert "1 stack of 2 members on 1 worker" in said
     assert "from a short probe" in said
     assert not list(tmp_path.iterdir())
     run(*QUICK, "method.hidden=8", "seeds=[1,2]")

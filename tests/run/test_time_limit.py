@@ -41,7 +41,7 @@ def test_a_limit_that_leaves_no_time_is_refused() -> None:
 def test_the_plan_says_where_stacks_are_cut_and_jobs_are_too_few() -> None:
     assert list(LIMIT.sentences(3, 3, 300)) == []
     cut, few = LIMIT.sentences(1, 4, 400)
-    assert cut.startswith("1 stacks are cut to 4, so that each takes at most a third")
+    assert cut.startswith("1 stack cut to 4, so that each takes at most a third")
     assert "about 7 min, which is 2 times the limit, and hydra.launcher.max_num_timeout=0" in few
 
 

@@ -31,11 +31,12 @@ class RayCluster:
     def __init__(self) -> None:
         # Not in a test's folder: the names of Ray's sockets must be short.
         self._folder = tempfile.mkdtemp(prefix="ray-")
+        os.mkdir(f"{self._folder}/ray")  # where Ray writes its address, before it makes the folder
         self._mark = uuid.uuid4().hex
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.ray_nodes", self._folder],
+            [sys.executable, "-m", "tests.support.ray_nodes"],
             cwd=REPOSITORY,
-            env={**os.environ, **LOOPBACK, _MARK: self._mark},
+            env={**os.environ, **LOOPBACK, _MARK: self._mark, "RAY_TMPDIR": self._folder},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -19,9 +19,7 @@ SMALL = {"object_store_memory": 100_000_000, "node_ip_address": "127.0.0.1"}
 def main() -> None:
     processes.end_with(os.getppid())
     head = {"num_cpus": 0, "include_dashboard": True, "dashboard_port": 0}
-    cluster = Cluster(
-        initialize_head=True, head_node_args={**SMALL, **head, "temp_dir": sys.argv[1]}
-    )
+    cluster = Cluster(initialize_head=True, head_node_args={**SMALL, **head})
     nodes = {}
     print(json.dumps([cluster.address, f"http://{cluster.webui_url}"]), flush=True)
     for line in sys.stdin:

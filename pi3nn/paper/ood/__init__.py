@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pi3nn import atomic
+from pi3nn.errors import counted
 from pi3nn.paper.ood.averages import Runs
 from pi3nn.paper.ood.ood_tables import REPORTS, Section
 from pi3nn.results import comparison, latex, tables
@@ -87,7 +88,7 @@ def _lines(runs: Runs, sections: Sequence[Section]) -> Iterator[str]:
     members = runs.table.drop_duplicates("key")
     yield f"# {runs.first.experiment}, {runs.first.dataset}, protocol {runs.first.protocol}"
     yield ""
-    number = tables.counted(len(members), "member")
+    number = counted(len(members), "member")
     yield f"{number}; {members['seconds'].sum():.1f} s of training in all."
     for failure in members[members["status"] != "ok"].itertuples():
         yield f"{failure.method}, seed {failure.seed} failed: {failure.reason}."

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from pi3nn.errors import counted
 from pi3nn.paper.ood_study.measured import BASE, DISTANCE
 from pi3nn.results import tables
 from pi3nn.results.tables import each
@@ -122,7 +123,7 @@ def page(numbers: pd.DataFrame, mechanism: pd.DataFrame) -> Iterator[str]:
     yield "# When does the OOD initialisation work?"
     yield from [
         "",
-        f"Averages of {tables.counted(runs, 'run')}; with / without the initialisation.",
+        f"Averages of {counted(runs, 'run')}; with / without the initialisation.",
     ]
     for name, table in parts(numbers, mechanism).items():
         yield from ["", f"## {headings[name]}", "", *tables.markdown(table)]

@@ -18,13 +18,12 @@ from typing import Any
 import pandas as pd
 
 from pi3nn import atomic
-from pi3nn.errors import UserError
+from pi3nn.errors import UserError, counted
 from pi3nn.paper import exports
 from pi3nn.paper.report import cells, claims, source
 from pi3nn.paper.tasks import PROTOCOLS
 from pi3nn.paper.verdicts import Judged
 from pi3nn.results import tables
-from pi3nn.results.tables import counted
 
 SAME = 1e-6  # 7 significant digits are kept: what differs by less is the same number
 
