@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import data, methods
@@ -16,6 +16,7 @@ from pi3nn.config.schema import EXAMPLE, LISTS, Calibrate, Objective, RunConfig
 from pi3nn.data.folds import CROSS_FITS
 from pi3nn.engine import lstm
 from pi3nn.errors import UserError, first_line, nearest
+from pi3nn.missing import MISSING
 
 LARGEST = 2**31 - 1  # of a whole number: what is larger is a slip, and overflows somewhere
 LARGEST_SEED = 2**32 - 1  # numpy's random generators take no larger one

@@ -12,10 +12,10 @@ from enum import Enum
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
-from omegaconf import MISSING
 
 from pi3nn import data, methods
 from pi3nn.engine import lstm
+from pi3nn.missing import MISSING
 
 LISTS = ("levels", "seeds", "splits")  # a scalar given for one of these is wrapped into a list
 EXAMPLE = {"levels": "0.95", "seeds": "1,2,3", "splits": "1,2,3"}

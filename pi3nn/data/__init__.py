@@ -10,14 +10,14 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
-
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+from typing import TYPE_CHECKING, Any
 
 from pi3nn import paths
 from pi3nn.data.base import Dataset
 from pi3nn.errors import UserError, first_line, nearest
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 
 def sources() -> list[str]:
@@ -50,6 +50,9 @@ def settings(name: str, /, **overrides: Any) -> Any:
     UserError
         For an unknown data set, an unknown key or a value of the wrong type.
     """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+
     if name not in names():
         raise UserError(
             f"there is no data set '{name}'{nearest(name, names())}: one of {', '.join(names())}"
@@ -69,6 +72,8 @@ def settings(name: str, /, **overrides: Any) -> Any:
 
 def _start(name: str) -> tuple[Any, DictConfig]:
     """The schema of a data set's source, and what its YAML says over that which it starts from."""
+    from omegaconf import DictConfig, OmegaConf
+
     config = OmegaConf.load(paths.configs() / "dataset" / f"{name}.yaml")
     assert isinstance(config, DictConfig)
     parent = str(config.pop("defaults")[0]).partition("@")[0]

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.random import Generator
-from omegaconf import MISSING
 
 from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split, check_choice, check_positive
 from pi3nn.errors import UserError
 from pi3nn.later import pandas as pd
+from pi3nn.missing import MISSING
 
 HEAVY_DEGREES = 2.0  # of Student's t: its variance is infinite
 MOST_ROWS = 1_000_000  # of a set: all of them are in memory

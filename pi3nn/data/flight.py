@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import MISSING
 
 from pi3nn import paths
 from pi3nn.data import bundled, download
@@ -25,6 +24,7 @@ from pi3nn.errors import UserError
 from pi3nn.later import arrow_parquet as pq
 from pi3nn.later import pandas as pd
 from pi3nn.later import pyarrow as pa
+from pi3nn.missing import MISSING
 
 JANUARY_TO_APRIL = "flight/flights_2008_jan_apr.csv.gz"
 MONTHLY = "flight/On_Time_Reporting_Carrier_On_Time_Performance_1987_present_2008_{month}.zip"

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from omegaconf import MISSING
 
 from pi3nn.data import bundled, download
 from pi3nn.data.base import Array, Background, Dataset, Facts, Rows, Split, check_choice
 from pi3nn.data.own import reading
 from pi3nn.errors import UserError
 from pi3nn.later import pandas as pd
+from pi3nn.missing import MISSING
 
 CAMELS = "camels/01620500.csv.gz"
 # Downloaded basins: the file, its first and its last day. Those of the creeks follow from their

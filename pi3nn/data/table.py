@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import MISSING
 
 from pi3nn.data import scaling
 from pi3nn.data.base import Array, Column, Dataset, Facts, Rows, Split, check_choice
@@ -20,6 +19,7 @@ from pi3nn.data.own.columns import Schema
 from pi3nn.errors import UserError, nearest
 from pi3nn.later import pandas as pd
 from pi3nn.later import pyarrow as pa
+from pi3nn.missing import MISSING
 
 MISSING_RULES = ("refuse", "drop", "mean")
 FEWEST_ROWS = 10

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from omegaconf import MISSING
 
 from pi3nn.data import bundled, scaling
 from pi3nn.data.base import Array, Dataset, Facts, Rows, Split
 from pi3nn.errors import UserError, nearest
 from pi3nn.later import pandas as pd
+from pi3nn.missing import MISSING
 
 
 @dataclass

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import MISSING
 
 from pi3nn.engine.batches import TrainingRows
 from pi3nn.engine.init import Init, LayerInit, initialise
@@ -25,6 +24,7 @@ from pi3nn.engine.shape import Shape
 from pi3nn.engine.streams import generators
 from pi3nn.engine.training import train
 from pi3nn.errors import UserError
+from pi3nn.missing import MISSING
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import MISSING
-
 from pi3nn.engine.either import Values
 from pi3nn.engine.init import Init
 from pi3nn.engine.losses import Info, KnownLoss
@@ -26,6 +24,7 @@ from pi3nn.methods.shared.checks import require_not_negative, require_share
 from pi3nn.methods.shared.contract import Stack
 from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, recipe
 from pi3nn.methods.shared.quantiles import pinball
+from pi3nn.missing import MISSING
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -19,7 +19,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from omegaconf import MISSING
 
 from pi3nn.engine import either
 from pi3nn.engine.either import Values
@@ -31,6 +30,7 @@ from pi3nn.engine.recipe import Recipe
 from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
 from pi3nn.methods.shared.contract import Array, Bounds, Coefficients, FitAtLevels, Outputs, Stack
 from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, recipe
+from pi3nn.missing import MISSING
 
 if TYPE_CHECKING:
     from torch import Tensor

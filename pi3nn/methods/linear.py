@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import MISSING
 
 from pi3nn.engine.either import Values, library_of, with_last
 from pi3nn.engine.later import torch
@@ -28,6 +27,7 @@ from pi3nn.methods.shared.contract import (
     Outputs,
     Stack,
 )
+from pi3nn.missing import MISSING
 
 
 @dataclass

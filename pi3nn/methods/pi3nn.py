@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import MISSING
 
 from pi3nn.engine.either import Values
 from pi3nn.engine.evaluate import LoadedMLP
@@ -42,6 +41,7 @@ from pi3nn.methods.shared.contract import (
 from pi3nn.methods.shared.deviations import Deviations
 from pi3nn.methods.shared.least_squares import LeastSquares
 from pi3nn.methods.shared.sides import Side
+from pi3nn.missing import MISSING
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import MISSING
 
 from pi3nn.engine import curves
 from pi3nn.engine.either import Values
@@ -43,6 +42,7 @@ from pi3nn.methods.shared.cross_model import CrossModel
 from pi3nn.methods.shared.cross_training import TrainedMember, Training
 from pi3nn.methods.shared.roots import counted_scale
 from pi3nn.methods.shared.warp import Warp
+from pi3nn.missing import MISSING
 
 
 @dataclass(frozen=True)

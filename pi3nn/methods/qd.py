@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from omegaconf import MISSING
-
 from pi3nn.engine.either import Values
 from pi3nn.engine.init import Init, LayerInit
 from pi3nn.engine.later import torch
@@ -23,6 +21,7 @@ from pi3nn.engine.native import FusedLoss
 from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
 from pi3nn.methods.shared.contract import Stack
 from pi3nn.methods.shared.network import BoundsMethod, NetFit, NetSettings, recipe
+from pi3nn.missing import MISSING
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import MISSING
 
 from pi3nn.engine.either import Values, library_of, with_last
 from pi3nn.engine.evaluate import LoadedMLP
@@ -30,6 +29,7 @@ from pi3nn.methods.shared.checks import require_not_negative, require_one_of, re
 from pi3nn.methods.shared.contract import Bounds, Coefficients, FitAtLevels, Outputs, Stack
 from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings, pair, recipe
 from pi3nn.methods.shared.quantiles import GRID, between, pinball
+from pi3nn.missing import MISSING
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import MISSING
 
 from pi3nn.engine.init import Init, LayerInit
 from pi3nn.engine.later import torch
@@ -22,6 +21,7 @@ from pi3nn.methods.shared import roots
 from pi3nn.methods.shared.checks import require_not_negative, require_one_of, require_positive
 from pi3nn.methods.shared.contract import Array, Stack
 from pi3nn.methods.shared.sides import Side
+from pi3nn.missing import MISSING
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -2,9 +2,10 @@
 inputs of the training rows, never from their targets.
 
 *Whitened* inputs are uncorrelated and of equal size, so that a direction in which the rows hardly
-vary is as easy to learn from as any other. *Codes* are piecewise linear: a column is cut at its
-quantiles, and each piece [a, b] is an input of its own, clip((x - a) / (b - a), 0, 1), so that a unit
-can bend wherever rows are.
+vary is as easy to learn from as any other. Columns of two values, as categories become, stay out of
+it and reach over 2: else a rare category would be as large as all that is common. *Codes* are
+piecewise linear: a column is cut at its quantiles, and each piece [a, b] is an input of its own,
+clip((x - a) / (b - a), 0, 1), so that a unit can bend wherever rows are.
 """
 
 from __future__ import annotations
@@ -41,11 +42,16 @@ class InputMaps:
     def learn(cls, x: Array, pieces: int) -> InputMaps:
         """Those of training rows ``x (N, D)``; columns of few values have fewer `pieces`."""
         x = _clipped(x)
-        values, vectors = np.linalg.eigh(x.T @ x / len(x))
-        scale = np.sqrt(np.maximum(values, 0) + SMALLEST * max(values.max(), 1e-12))
+        low, high = x.min(axis=0), x.max(axis=0)
+        is_pair = ((x == low) | (x == high)).all(axis=0) & (low < high)
+        pairs, others = np.flatnonzero(is_pair), np.flatnonzero(~is_pair)
+        rotation = np.zeros((x.shape[1], x.shape[1]))
+        rotation[pairs, pairs] = 2 / (high - low)[pairs]
+        if len(others):
+            rotation[np.ix_(others, others)] = _whitening(x[:, others])
         codes = [(d, *piece) for d, values in enumerate(x.T) for piece in _pieces(values, pieces)]
         column, start, end = np.array(codes).reshape(-1, 3).T
-        return cls(vectors / scale, column.astype(np.int64), start, end)
+        return cls(rotation, column.astype(np.int64), start, end)
 
     def whitened(self, x: Array) -> Array:
         """``(N, D)``"""
@@ -73,6 +79,13 @@ class InputMaps:
 
 def _clipped(x: Array) -> Array:
     return np.clip(x, -FARTHEST, FARTHEST)
+
+
+def _whitening(x: Array) -> Array:
+    """What rows ``x (N, D)`` are multiplied by to be uncorrelated, ``(D, D)``."""
+    values, vectors = np.linalg.eigh(x.T @ x / len(x))
+    scale = np.sqrt(np.maximum(values, 0) + SMALLEST * max(values.max(), 1e-12))
+    return np.asarray(vectors / scale)
 
 
 def _pieces(values: Array, pieces: int) -> list[tuple[float, float]]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import MISSING
 
 from pi3nn.engine.batches import TrainingRows, batches_per_epoch
 from pi3nn.engine.evaluate import LoadedMLP
@@ -31,6 +30,7 @@ from pi3nn.methods.shared.contract import (
     Outputs,
     Stack,
 )
+from pi3nn.missing import MISSING
 
 if TYPE_CHECKING:
     from torch import Tensor

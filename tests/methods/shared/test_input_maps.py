@@ -31,6 +31,21 @@ def test_a_direction_without_variation_is_not_blown_up() -> None:
     assert np.sort(white.var(axis=0))[0] < 1e-12
 
 
+def test_columns_of_two_values_are_not_whitened_and_reach_over_2_however_rare_one_is() -> None:
+    x = correlated()
+    rare = np.zeros(len(x))
+    rare[:3] = 1
+    often = np.arange(len(x)) % 2.0
+    both = np.column_stack([rare, often])
+    both = (both - both.mean(axis=0)) / both.std(axis=0)
+    rows = np.column_stack([x[:, :2], both, x[:, 2]])
+    white = InputMaps.learn(rows, 8).whitened(rows)
+    np.testing.assert_allclose(np.ptp(white[:, 2:4], axis=0), 2)
+    assert len(np.unique(white[:, 2])) == len(np.unique(white[:, 3])) == 2
+    alone = InputMaps.learn(x, 8).whitened(x)
+    np.testing.assert_allclose(white[:, [0, 1, 4]], alone, atol=1e-12)
+
+
 def test_codes_go_from_0_to_1_one_after_the_other() -> None:
     x = np.linspace(-2, 2, 81)[:, None]
     maps = InputMaps.learn(x, 4)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from omegaconf import MISSING
 
 from pi3nn.data.base import Column, Dataset, Facts, Rows, Split
 from pi3nn.errors import UserError
+from pi3nn.missing import MISSING
 
 
 @dataclass

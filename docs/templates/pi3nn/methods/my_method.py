@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from omegaconf import MISSING
 
 from pi3nn.engine.either import Values
 from pi3nn.engine.init import Init
@@ -21,6 +20,7 @@ from pi3nn.engine.recipe import Recipe
 from pi3nn.methods.shared.checks import require_not_negative
 from pi3nn.methods.shared.contract import Array, Bounds, Coefficients, FitAtLevels, Outputs, Stack
 from pi3nn.methods.shared.network import NetFit, NetMethod, NetSettings
+from pi3nn.missing import MISSING
 
 
 @dataclass
