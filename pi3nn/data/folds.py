@@ -33,15 +33,15 @@ def draw(n_rows: int, folds: int, repeats: int, seed: int) -> Folds:
 
 
 def by_group(groups: NDArray[np.int64], folds: int, repeats: int, seed: int) -> Folds:
-    """Folds of whole groups ``(N,)``, of about equal size: large groups are dealt out first."""
+    """Folds of whole groups ``(N,)``, of about equal size: large groups are mostly dealt out first, but
+    in another order in every repeat, so that repeats differ."""
     labels, members, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     check(len(labels), folds, "groups")
     source = np.random.RandomState(seed % 2**32)
     result = []
     for _ in range(repeats):
         fold_of, rows = np.empty(len(labels), dtype=np.int64), np.zeros(folds)
-        shuffled = source.permutation(len(labels))
-        for label in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:
+        for label in np.argsort(-sizes * source.uniform(0.5, 1, len(labels))):
             fold_of[label] = int(rows.argmin())
             rows[fold_of[label]] += sizes[label]
         result.append(fold_of[members])

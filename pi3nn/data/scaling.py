@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pi3nn.data.base import Array, Rows, Split
 from pi3nn.data.discrete import values_of
+from pi3nn.data.own.belonging import last_stretch, whole_groups
 from pi3nn.errors import UserError
 
 Index = NDArray[np.int64]
@@ -135,7 +136,7 @@ def standardise(
     if most_rows is not None and given > most_rows:
         sets["train"] = train = train.take(drawn(given, most_rows, seed))
     if holdout > 0:
-        kept, held = hold_out(len(train.y), holdout, seed)
+        kept, held = _held_out(train, holdout, seed)
         sets["held_out"] = train.take(held)
         sets["train"] = train = train.take(kept)
     if np.ptp(train.y) == 0:
@@ -156,6 +157,19 @@ def standardise(
     if most_rows is not None and given > most_rows:
         scalars["rows_given"] = float(given)
     return Standardised(scaled, scalars, scaler)
+
+
+def _held_out(rows: Rows, share: float, seed: int) -> tuple[Index, Index]:
+    """Rows kept and rows held out; those that belong together stay together."""
+    if rows.groups is not None:
+        kept, held = whole_groups(rows.groups, share, seed)
+    elif rows.time is not None:
+        kept, held = last_stretch(rows.time, share)
+    else:
+        kept, held = hold_out(len(rows.y), share, seed)
+    if not len(held):
+        raise UserError("whole groups are held out to calibrate on: needs 3 groups at least")
+    return kept, held
 
 
 def mean_shifts(sets: Mapping[str, Rows], inputs: Sequence[str]) -> dict[str, dict[str, float]]:

@@ -114,7 +114,12 @@ def _read(settings: Settings) -> Dataset:
             f"{path} has {len(kept)} row(s) to learn from{incomplete}: needs {FEWEST_ROWS} at least"
         )
     every = Rows(x, target, numbers, groups=groups, time=time)
-    return TableDataset(settings, learnt, every if len(kept) == len(target) else every.take(kept))
+    complete = every if len(kept) == len(target) else every.take(kept)
+    if complete.groups is not None:
+        belonging.check_groups(complete.groups, str(settings.groups), settings.path)
+    if complete.time is not None:
+        belonging.check_times(complete.time, str(settings.time), settings.path)
+    return TableDataset(settings, learnt, complete)
 
 
 def _belonging(rows: pa.Table, settings: Settings) -> tuple[NDArray[np.int64] | None, Array | None]:

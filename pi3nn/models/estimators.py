@@ -139,6 +139,11 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
                 sample_weight, x, dtype=np.float64, ensure_non_negative=True
             )
             belonging["weights"] = weights
+        if self.cv is not None and self.calibrate not in folds.CROSS_FITS:
+            raise UserError(
+                f"cv is what calibrate='cross' and 'plus' cut rows by: calibrate={self.calibrate!r} has no "
+                "folds; groups are held out together by it"
+            )
         if self.cv is not None:
             splits = check_cv(self.cv).split(x, y, groups)
             belonging["folds"] = folds.of_splits((test for _, test in splits), len(x)).T
@@ -151,10 +156,11 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
     def _train(self, rows: Sequence[Rows]) -> Model:
         method, settings = methods.get(self.kind), self._settings()
         levels, seed = _levels(self.levels), _seed(self.random_state)
-        calibrate, holdout = self._calibration(len(rows[0].y), max(levels))
         most, given = method.most_rows(settings), len(rows[0].y)
-        if most is not None and given > most:
-            few = f"{most:,} of {given:,} samples are learned from, drawn at random (most_rows={most})"
+        learned = given if most is None else min(most, given)
+        calibrate, holdout = self._calibration(learned, max(levels))
+        if learned < given:
+            few = f"{learned:,} of {given:,} samples are learned from, drawn at random (most_rows={most})"
             warnings.warn(few, UserWarning, stacklevel=3)
         prepared = [
             scaling.standardise(Split({"train": of_target}), self.scaling, holdout, seed, most)
@@ -162,7 +168,7 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
         ]
         how = fitting.How(
             calibrate=calibrate,
-            folds=min(self.folds, len(rows[0].y)),
+            folds=min(self.folds, learned),
             repeats=self.repeats,
             widen=self.widen,
             engine=self.engine,

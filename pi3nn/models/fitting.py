@@ -66,7 +66,7 @@ class Fit:
             rows = [member.sets[name] for member in prepared]
             said = self._said(name, rows, device)
             said["y"] = np.stack([own.y for own in rows])
-            if name == "train" and rows[0].weights is not None:
+            if name in ("train", "held_out") and rows[0].weights is not None:
                 said["weights"] = np.stack([_weights(own) for own in rows])
             arrays[name] = {key: values.astype(np.float32) for key, values in said.items()}
         return arrays

@@ -41,7 +41,7 @@ def table(folder: Path, filters: Sequence[str] = ()) -> pd.DataFrame:
         by_level = bounds(note.store, keys, note.levels)
         decimals = _decimals(note.store, keys[0])
         parts += [
-            _set_frame(of_model, name, by_level).round(decimals)
+            _set_frame(of_model, name, by_level, decimals)
             for name in next(iter(by_level.values()), {})
         ]
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -113,13 +113,14 @@ def _decimals(store: Store, key: str) -> int:
 
 
 def _set_frame(
-    labels: dict[str, Any], name: str, by_level: dict[float, dict[str, Intervals]]
+    labels: dict[str, Any], name: str, by_level: dict[float, dict[str, Intervals]], decimals: int
 ) -> pd.DataFrame:
+    """Only what is in units of the target is rounded: rows, seeds and hyper-parameters are exact."""
     highest = by_level[max(by_level)][name]
     number = np.arange(len(highest.y)) if highest.index is None else highest.index
-    columns: dict[str, Any] = {"set": name, "row": number, "y": highest.y}
-    columns["prediction"] = highest.point
+    in_units = {"y": highest.y, "prediction": highest.point}
     for gamma, of_level in by_level.items():
-        columns[f"lower_{gamma:g}"] = of_level[name].lower
-        columns[f"upper_{gamma:g}"] = of_level[name].upper
-    return pd.DataFrame({**labels, **columns})
+        in_units[f"lower_{gamma:g}"] = of_level[name].lower
+        in_units[f"upper_{gamma:g}"] = of_level[name].upper
+    rounded = {column: values.round(decimals) for column, values in in_units.items()}
+    return pd.DataFrame({**labels, "set": name, "row": number, **rounded})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from pi3nn.results import frames, judgement, tables
 from pi3nn.results.judgement import Array, Judgement
 
 KEYS = ("target", "prediction", "level", "lower", "upper")
-_BOUND = re.compile(r"(lower|upper)_(.+)")
+_BOUND = re.compile(r"(lower|upper)_(\d*\.?\d+(?:e-?\d+)?)")  # lower_limit is none
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,9 @@ def lines(path: Path, keys: Sequence[str]) -> list[str]:
         that are none.
     """
     table = frames.read(path)
-    columns = _columns(_parsed(keys), list(map(str, table)), path)
+    names = list(map(str, table))
+    table.columns = pd.Index(names)  # a sheet may have numbers in its header
+    columns = _columns(_parsed(keys), names, path)
     numbers = pd.DataFrame({name: _numbers(table[name], path) for name in columns.names})
     whole = numbers.dropna()
     if whole.empty:
@@ -125,9 +128,12 @@ def _columns(given: dict[str, str], names: Sequence[str], path: Path) -> Columns
     prediction = given.get("prediction", "prediction" if "prediction" in names else None)
     bounds = _named(given) if {"lower", "upper"} & set(given) else _found(given, names, path)
     columns = Columns(target, prediction, dict(sorted(bounds.items())))
+    times = Counter(names)
     for name in columns.names:
-        if name not in names:
+        if not times[name]:
             raise UserError(f"{path} has no column '{name}'{nearest(name, names)}")
+        if times[name] > 1:
+            raise UserError(f"{path} has more than one column named '{name}': rename or drop one")
     return columns
 
 

@@ -50,12 +50,12 @@ def account(
     by_level = predictions.bounds(store, keys, levels)
     if len(predictions.models(store, keys)) > 1 or set(by_level) != set(levels):
         return None
-    member, key = members[-1], keys[-1]
     level = max(by_level)
+    member = next(m for m in members if m.config["gamma"] in (level, None))  # None: for every level
     test, train = by_level[level]["test"], by_level[level]["train"]
     crossed = member.config["calibrate"] == "cross"
     judged_set, judged = ("train", train) if crossed else ("test", test)
-    ood_p, ood_by = _flag(store, key, level)
+    ood_p, ood_by = _flag(store, member.key, level)
     odd = np.flatnonzero(ood_p < FLAGGED)
     rows = _TestRows(member, test, ood_p, ood_by)
     results = [store.result(of_level)["member"] for of_level in keys]

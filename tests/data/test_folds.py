@@ -45,6 +45,13 @@ def test_groups_stay_whole_and_folds_are_about_equal() -> None:
     assert len({tuple(repeat) for repeat in found}) > 1
 
 
+def test_repeats_differ_even_if_no_two_groups_are_of_one_size() -> None:
+    groups = np.repeat(np.arange(8), [8, 7, 6, 5, 4, 3, 2, 1])
+    found = folds.by_group(groups, 3, 4, seed=5)
+    together = {tuple((repeat[:, None] == repeat).ravel()) for repeat in found}
+    assert len(together) > 1
+
+
 def test_folds_in_time_are_stretches_and_rows_of_one_time_stay_together() -> None:
     time = np.random.RandomState(0).permutation(np.repeat(np.arange(20.0), 2))
     first, second = folds.by_time(time, 4, 2)

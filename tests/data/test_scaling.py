@@ -236,3 +236,19 @@ def test_of_more_rows_than_are_learned_from_so_many_are_drawn_and_it_is_recorded
     every = scaling.standardise(split, "none", 0.0, seed=1, most_rows=100)
     assert "rows_given" not in every.scalars
     np.testing.assert_array_equal(every.sets["train"].y, rows.y)
+
+
+def test_rows_that_belong_together_are_held_out_together() -> None:
+    source = np.random.default_rng(1)
+    x, y, groups = source.normal(size=(60, 2)), source.normal(size=60), np.arange(60) % 6
+    sets = scaling.standardise(
+        Split({"train": Rows(x, y, groups=groups)}), "none", 0.2, seed=3
+    ).sets
+    held, kept = set(sets["held_out"].groups), set(sets["train"].groups)
+    assert len(held) == 2
+    assert not held & kept
+    time = source.permutation(60.0 * np.ones(60).cumsum())
+    sets = scaling.standardise(Split({"train": Rows(x, y, time=time)}), "none", 0.2, seed=3).sets
+    assert sets["train"].time.max() < sets["held_out"].time.min()
+    with pytest.raises(UserError, match="needs 3 groups at least"):
+        scaling.standardise(Split({"train": Rows(x, y, groups=groups % 2)}), "none", 0.2, seed=3)

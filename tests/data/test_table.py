@@ -78,6 +78,17 @@ def test_missing_values_are_refused_dropped_or_filled_with_the_training_mean(
     assert filled.schema(1).fill[0] == pytest.approx(present.mean())
 
 
+def test_groups_and_times_are_counted_among_the_rows_that_are_left(tmp_path: Path) -> None:
+    rows = [f"{site},{i},{'' if site == 'c' else i},{i}" for i, site in enumerate("abc" * 10)]
+    path = written(tmp_path, "\n".join(["site,day,x,price", *rows]))
+    with pytest.raises(UserError, match=r"dataset\.groups=site: .* has 2 group"):
+        opened(path, missing="drop", groups="site", ignore=["day"])
+    gone = [f"{i},{'' if i > 1 else i},{i}" for i in range(20)] + ["0,1,1", "1,1,1"] * 5
+    path = written(tmp_path, "\n".join(["day,x,price", *gone]), "days.csv")
+    with pytest.raises(UserError, match=r"dataset\.time=day: .* fewer than 3 different"):
+        opened(path, missing="drop", time="day")
+
+
 def test_a_missing_category_gets_the_shares_of_its_levels(tmp_path: Path) -> None:
     rows = [f"{city},{i}" for i, city in enumerate(["x", "x", "x", "y"] * 5)]
     path = written(tmp_path, "\n".join(["city,price", ",100", *rows]) + "\n")

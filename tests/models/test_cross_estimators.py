@@ -193,3 +193,30 @@ def test_bounds_of_a_target_of_few_values_are_among_these(model: Any) -> None:
     fitted = clone(model).set_params(levels=(0.5, 0.8)).fit(x, grades)
     near = np.abs(fitted.predict_interval(x)[..., None] - np.unique(grades)).min(axis=-1)
     assert (near < 1e-5).all()
+
+
+def test_weights_count_in_the_rows_held_out_too() -> None:
+    """Half of the rows are noisy, and all that counts."""
+    source = np.random.default_rng(0)
+    x, noisy = source.normal(size=(400, 3)), np.arange(400) < 200
+    y = x[:, 0] + np.where(noisy, 3.0, 0.1) * source.normal(size=400)
+    weights = np.where(noisy, 50.0, 1.0)
+    model = LinearRegressor(
+        calibrate="conformal", holdout=0.5, levels=(0.9,), random_state=1, widen="none"
+    )
+    lower, upper = model.fit(x, y, sample_weight=weights).predict_interval(x)[:, 0].T
+    inside = (lower <= y) & (y <= upper)
+    assert np.average(inside, weights=weights) > 0.88
+
+
+def test_rows_that_are_not_learned_from_do_not_help_to_calibrate() -> None:
+    x, y = rows(100)
+    model = clone(CROSS).set_params(most_rows=20, levels=(0.95,))
+    with pytest.warns(UserWarning, match="needs 39 samples to calibrate on, and there are 20"):
+        model.fit(x, y)
+
+
+def test_a_splitter_without_folds_is_refused() -> None:
+    x, y = rows()
+    with pytest.raises(ValueError, match="calibrate='conformal' has no folds"):
+        LinearRegressor(calibrate="conformal", cv=KFold(3)).fit(x, y)

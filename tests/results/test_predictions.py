@@ -51,6 +51,27 @@ def test_targets_come_back_with_the_digits_they_had(tmp_path: Path) -> None:
     np.testing.assert_array_equal(table["y"], y)
 
 
+def test_only_what_is_in_the_units_of_a_large_target_is_rounded(tmp_path: Path) -> None:
+    cfg = composed(
+        "dataset=yacht", "method=pi3nn", "++sweep={method.l2: [0.001, 0.002], method.hidden: [4]}",
+        "seeds=[7]", "splits=[1]", "method.steps=5", "levels=[0.8,0.9]", "workers=1",
+        f"store={tmp_path / 'runs'}",
+    )  # fmt: skip
+    members, _ = run(cfg)
+    store = Store(tmp_path / "runs")
+    for member in members:
+        result = store.result(member.key)
+        result["scalars"]["y_std"] = 2e7
+        store.replace(member.key, result, store.predictions(member.key))
+    table = predictions.table(left(tmp_path / "out", members, store), ["method.l2=0.001"])
+    assert set(table["method.l2"]) == {0.001}
+    assert (set(table["split"]), set(table["seed"])) == ({1}, {7})
+    for _, own in table.groupby("set"):
+        assert own["row"].tolist() == list(range(len(own)))
+    in_units = ["y", "prediction", "lower_0.8", "upper_0.8", "lower_0.9", "upper_0.9"]
+    assert (table[in_units] % 10 == 0).all(axis=None)
+
+
 def test_levels_that_were_trained_apart_are_columns_of_one_row(tmp_path: Path) -> None:
     members, store = trained(tmp_path, "qd")
     assert len(members) == 2

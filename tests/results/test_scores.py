@@ -56,6 +56,27 @@ def test_columns_of_any_name_are_named(tmp_path: Path) -> None:
     assert any("RMSE" in line for line in lines)
 
 
+def test_a_column_may_be_named_by_a_number_but_only_one(tmp_path: Path) -> None:
+    table = intervals().rename(columns={"y": 2020})
+    table.to_excel(tmp_path / "b.xlsx", index=False)
+    lines = scores.lines(tmp_path / "b.xlsx", ["target=2020"])
+    assert lines[0] == "# 2020 in b.xlsx"
+    assert row(lines, "0.9")[1] == "0.900"
+    table.assign(**{"2020": 0.0}).to_excel(tmp_path / "b.xlsx", index=False)
+    with pytest.raises(UserError, match=r"b\.xlsx has more than one column named '2020'"):
+        scores.lines(tmp_path / "b.xlsx", ["target=2020"])
+
+
+def test_columns_named_as_bounds_without_a_level_are_passed_over(tmp_path: Path) -> None:
+    table = intervals().assign(lower_limit=-9.0, upper_limit=9.0, lower_nan="", upper_nan="")
+    table.to_csv(tmp_path / "b.csv", index=False)
+    lines = scores.lines(tmp_path / "b.csv", [])
+    assert (row(lines, "0.9")[1], row(lines, "0.99")[1]) == ("0.900", "1.000")
+    table[["y", "lower_limit", "upper_limit"]].to_csv(tmp_path / "b.csv", index=False)
+    with pytest.raises(UserError, match="name yours with level="):
+        scores.lines(tmp_path / "b.csv", [])
+
+
 def test_some_of_the_levels_may_be_asked_for(tmp_path: Path) -> None:
     intervals().to_csv(tmp_path / "b.csv", index=False)
     lines = scores.lines(tmp_path / "b.csv", ["level=0.9"])

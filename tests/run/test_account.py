@@ -120,6 +120,16 @@ def test_the_flag_says_of_test_rows_what_pi3nn_predict_says(tmp_path: Path) -> N
         assert row.lower == pytest.approx(out.loc[price, "lower_0.95"], rel=1e-5)
 
 
+def test_levels_trained_apart_may_come_in_any_order(tmp_path: Path) -> None:
+    table, trained_apart = noisy(200), ["method=qd", "method.epochs=3", "method.hidden=8"]
+    folder, _ = own_run(tmp_path, *trained_apart, "levels=[0.95,0.9]", "workers=1", table=table)
+    found = run_notes.read(folder).account
+    assert found
+    assert [of_level.level for of_level in found.levels] == [0.9, 0.95]
+    for row in found.widest:  # of the highest level
+        assert row.upper - row.lower >= found.levels[0].width
+
+
 def test_several_models_and_failures_have_no_account(tmp_path: Path) -> None:
     members, store = linear(tmp_path, "seeds=[1,2]")
     assert account(members, store, [0.9, 0.95], "", None) is None

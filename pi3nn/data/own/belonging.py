@@ -25,11 +25,6 @@ def groups_of(texts: pa.Array, name: str, where: str) -> Index:
     """The number of each row's group, ``(N,)``, of a column of texts."""
     _refuse_missing(texts, f"dataset.groups={name}", where)
     encoded = texts.dictionary_encode()
-    if len(encoded.dictionary) < 3:
-        raise UserError(
-            f"dataset.groups={name}: {where} has {len(encoded.dictionary)} group(s) there, and whole "
-            "groups are left out to test on and to calibrate: needs 3 at least"
-        )
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
@@ -52,9 +47,22 @@ def times_of(texts: pa.Array, name: str, where: str) -> Array:
             )
         seconds = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
         times = seconds.to_numpy(np.float64)
-    if len(np.unique(times)) < 3:
-        raise UserError(f"dataset.time={name}: {where} has fewer than 3 different times there")
     return times
+
+
+def check_groups(groups: Index, name: str, where: str) -> None:
+    """Refuse rows, those that are learned from, of too few groups."""
+    if (count := len(np.unique(groups))) < 3:
+        raise UserError(
+            f"dataset.groups={name}: {where} has {count} group(s) there, and whole "
+            "groups are left out to test on and to calibrate: needs 3 at least"
+        )
+
+
+def check_times(time: Array, name: str, where: str) -> None:
+    """Refuse rows, those that are learned from, of too few times."""
+    if len(np.unique(time)) < 3:
+        raise UserError(f"dataset.time={name}: {where} has fewer than 3 different times there")
 
 
 def last_stretch(time: Array, share: float) -> tuple[Index, Index]:

@@ -17,12 +17,12 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from pi3nn.data.own import bounds
-from pi3nn.errors import UserError
+from pi3nn.errors import UserError, first_line
 from pi3nn.later import arrow_compute as pc
 from pi3nn.later import arrow_csv
 from pi3nn.later import arrow_parquet as pq
@@ -57,8 +57,8 @@ def chunks(
     batches = _parquet if _is_parquet(path) else _excel if _is_excel(path) else _csv
     try:
         for batch in batches(path, in_file, types):
-            yield batch.rename_columns(list(types)).cast(pa.schema(types))
-    except ValueError as error:  # Arrow's errors are ValueErrors
+            yield _of_types(path, batch, types)
+    except (ValueError, NotImplementedError) as error:  # Arrow's errors are one or the other
         raise UserError(_sentence(path, str(error), names)) from error
 
 
@@ -112,6 +112,18 @@ def readable(path: Path) -> Iterator[None]:
         yield
     except OSError as error:  # without a number where bz2 reports damaged data
         raise UserError(f"can't read {path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _undamaged(path: Path) -> Iterator[None]:
+    """As `readable`, while Arrow reads: it reports damage as an error of the system without a number."""
+    with readable(path):
+        try:
+            yield
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise UserError(f"{path} is damaged or cut off: {first_line(error)}") from error
 
 
 @contextmanager
@@ -189,9 +201,28 @@ def _match(
     return [by_meaning[same(name)] for name in types]
 
 
+def _of_types(path: Path, batch: pa.RecordBatch, types: Mapping[str, Any]) -> pa.RecordBatch:
+    """The batch with these names and types.
+
+    Lists, structs and bytes, of which Arrow makes no texts, are written as Python does: who reads every
+    column may need only others.
+    """
+    columns = []
+    for column, (name, wanted) in zip(batch.columns, types.items(), strict=True):
+        try:
+            made = column.cast(wanted)
+        except (ValueError, NotImplementedError) as error:
+            if wanted != pa.string():
+                raise UserError(f"{path}, column '{name}': {error}") from error
+            texts = [str(cell.as_py()) if cell.is_valid else None for cell in column]
+            made = pa.array(texts, wanted)
+        columns.append(made)
+    return pa.RecordBatch.from_arrays(columns, names=list(types))
+
+
 def _parquet(path: Path, names: list[str], _: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     size = path.stat().st_size
-    with pq.ParquetFile(path) as file:
+    with _undamaged(path), pq.ParquetFile(path) as file:
         bounds.check_cells(path, file.metadata.num_rows * len(names))
         for batch in bounds.bounded(path, file.iter_batches(columns=names), lambda: size):
             yield batch.select(names)
@@ -229,15 +260,10 @@ def _arrow_bytes(path: Path) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]
             whole = unpacked.getvalue()
         yield pa.BufferReader(whole), lambda: len(whole)  # bounded before it was unpacked
         return
-    with readable(path):
-        try:
-            packed = pa.OSFile(str(path), "rb")
-            codec = _CODECS.get(path.suffix)
-            yield pa.CompressedInputStream(packed, codec) if codec else packed, packed.tell
-        except OSError as error:
-            if error.errno is not None:
-                raise
-            raise UserError(f"{path} is damaged or cut off: {error}") from error
+    with _undamaged(path):
+        packed = pa.OSFile(str(path), "rb")
+        codec = _CODECS.get(path.suffix)
+        yield pa.CompressedInputStream(packed, codec) if codec else packed, packed.tell
 
 
 def _excel(path: Path, names: list[str], _: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
@@ -259,19 +285,24 @@ def _sheet(path: Path, rows: int | None = None) -> dict[str, list[Any]]:
         try:
             with zipfile.ZipFile(path) as archive:
                 bounds.check_archive(path, archive)
-            book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-            lines = book.worksheets[0].iter_rows(values_only=True)
+            with closing(openpyxl.load_workbook(path, read_only=True, data_only=True)) as book:
+                return _cells(path, book.worksheets[0].iter_rows(values_only=True), rows)
         except (OSError, UserError):
             raise
         except Exception as error:  # what a damaged workbook raises depends on where it is damaged
             raise UserError(f"{path} is not a whole Excel workbook") from error
+
+
+def _cells(path: Path, lines: Iterator[tuple[Any, ...]], rows: int | None) -> dict[str, list[Any]]:
+    """Cells by the names in the first line; those that a short line leaves out are missing."""
     first = next(lines, ())
     names = [str(name) for name in first if name is not None]
     if len(names) < len(first) or not names:
         raise UserError(f"{path}: the first row of the first sheet must name every column")
     read = [line for line in itertools.islice(lines, rows) if any(c is not None for c in line)]
-    book.close()
-    return {name: [line[i] for line in read] for i, name in enumerate(names)}
+    return {
+        name: [line[i] if i < len(line) else None for line in read] for i, name in enumerate(names)
+    }
 
 
 def _sentence(path: Path, text: str, names: list[str]) -> str:

@@ -3,8 +3,8 @@ inputs of the training rows, never from their targets.
 
 *Whitened* inputs are uncorrelated and of equal size, so that a direction in which the rows hardly
 vary is as easy to learn from as any other. Columns of two values, as categories become, stay out of
-it and reach over 2: else a rare category would be as large as all that is common. *Codes* are
-piecewise linear: a column is cut at its quantiles, and each piece [a, b] is an input of its own,
+it and reach over 2: else a rare category would be as large as all that is common. Constant columns
+are 0, whatever new rows have there: no network has learned what a change of theirs means. *Codes* are piecewise linear: a column is cut at its quantiles, and each piece [a, b] is an input of its own,
 clip((x - a) / (b - a), 0, 1), so that a unit can bend wherever rows are.
 """
 
@@ -28,6 +28,9 @@ FARTHEST = 5.0
 SMALLEST = 1e-3
 """Added to every variance of the whitening, as a share of the largest."""
 
+CONSTANT = 1e-9
+"""A column whose training rows are nearer together than this is constant."""
+
 
 @dataclass(frozen=True, eq=False)
 class InputMaps:
@@ -43,8 +46,9 @@ class InputMaps:
         """Those of training rows ``x (N, D)``; columns of few values have fewer `pieces`."""
         x = _clipped(x)
         low, high = x.min(axis=0), x.max(axis=0)
-        is_pair = ((x == low) | (x == high)).all(axis=0) & (low < high)
-        pairs, others = np.flatnonzero(is_pair), np.flatnonzero(~is_pair)
+        varies = high - low > CONSTANT
+        is_pair = ((x == low) | (x == high)).all(axis=0) & varies
+        pairs, others = np.flatnonzero(is_pair), np.flatnonzero(varies & ~is_pair)
         rotation = np.zeros((x.shape[1], x.shape[1]))
         rotation[pairs, pairs] = 2 / (high - low)[pairs]
         if len(others):

@@ -32,14 +32,12 @@ REFUSED = {
         ["a", None, "b", "c"],
         "row 2.*dataset.groups",
     ),
-    "two groups": (belonging.groups_of, ["a", "b", "a"], "has 2 group"),
     "a time that is missing": (belonging.times_of, ["1", "2", None], "row 3.*dataset.time"),
     "a time that is none": (
         belonging.times_of,
         ["2024-01-01", "soon", "2024-01-02"],
         "row 2.*'soon'",
     ),
-    "two times": (belonging.times_of, ["1", "2", "1"], "fewer than 3 different times"),
 }
 
 
@@ -48,6 +46,13 @@ def test_what_can_not_be_is_refused(what: str) -> None:
     read, texts, words = REFUSED[what]
     with pytest.raises(UserError, match=words):
         read(pa.array(texts), "column", "t.csv")  # type: ignore[operator]
+
+
+def test_two_groups_or_times_are_too_few() -> None:
+    with pytest.raises(UserError, match=r"dataset\.groups=who: t\.csv has 2 group"):
+        belonging.check_groups(np.array([0, 1, 0]), "who", "t.csv")
+    with pytest.raises(UserError, match=r"dataset\.time=t: t\.csv has fewer than 3 different"):
+        belonging.check_times(np.array([1.0, 2.0, 1.0]), "t", "t.csv")
 
 
 def test_the_last_stretch_is_tested_on_and_rows_of_one_time_stay_together() -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import re
 import sys
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pi3nn.data.own import reading
@@ -88,6 +93,64 @@ def test_arrow_reads_ahead_in_files_that_are_its_own(tmp_path: Path, name: str) 
 def test_texts_are_trimmed_and_null_where_nothing_is_left() -> None:
     batch = pa.RecordBatch.from_pydict({"a": [" x ", "", "  ", "NaN", "nat", None, "na"]})
     assert reading.trimmed(batch)["a"].to_pylist() == ["x", None, None, None, None, None, "na"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "texts"),
+    [
+        ([[1, 2], None], ["[1, 2]", None]),
+        ([{"x": 1}, {"x": None}], ["{'x': 1}", "{'x': None}"]),
+        ([b"\xff", b"ab"], [r"b'\xff'", "b'ab'"]),
+    ],
+)
+def test_cells_of_parquet_that_are_no_texts_are_read_as_python_writes_them(
+    tmp_path: Path, cells: list[Any], texts: list[str | None]
+) -> None:
+    """A column that a model does not need must not keep it from predicting."""
+    pq.write_table(pa.table({"a": [1, 2], "odd": cells}), tmp_path / "t.parquet")
+    table = reading.text_table(tmp_path / "t.parquet", ["a", "odd"])
+    assert table.to_pydict() == {"a": ["1", "2"], "odd": texts}
+
+
+def test_cells_of_parquet_that_are_no_numbers_are_one_sentence(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [[1], [2]]}), tmp_path / "t.parquet")
+    with pytest.raises(UserError, match=r"t\.parquet, column 'a': [^\n]*list"):
+        list(reading.chunks(tmp_path / "t.parquet", {"a": pa.float64()}))
+
+
+def test_damage_inside_a_parquet_file_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": list(range(10_000))}), path)
+    content = bytearray(path.read_bytes())
+    content[10:30] = b"\xff" * 20
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"t\.parquet is damaged or cut off: [^\n]+$"):
+        reading.text_table(path, ["a"])
+
+
+def workbook(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Two columns and two rows, the text of their sheet changed."""
+    pd.DataFrame({"a": [1, 2], "b": [3, 4]}).to_excel(path, index=False, engine="openpyxl")
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    path.write_bytes(zipped({**members, sheet: change(members[sheet])}))
+
+
+@pytest.mark.parametrize("cell", [b"A1", b"B3"])
+def test_a_sheet_that_is_cut_off_in_a_whole_archive_is_one_sentence(
+    tmp_path: Path, cell: bytes
+) -> None:
+    workbook(tmp_path / "t.xlsx", lambda sheet: sheet[: sheet.index(b'r="%s"' % cell)])
+    with pytest.raises(UserError, match=r"t\.xlsx is not a whole Excel workbook$"):
+        reading.text_table(tmp_path / "t.xlsx", ["a", "b"])
+
+
+def test_cells_that_a_short_row_of_a_sheet_leaves_out_are_missing(tmp_path: Path) -> None:
+    left_out = rb'<dimension [^>]*>|<c r="B3".*?</c>'
+    workbook(tmp_path / "t.xlsx", lambda sheet: re.sub(left_out, b"", sheet))
+    table = reading.text_table(tmp_path / "t.xlsx", ["a", "b"])
+    assert table.to_pydict() == {"a": ["1", "2"], "b": ["3", None]}
 
 
 @pytest.mark.parametrize(

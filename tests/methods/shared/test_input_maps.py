@@ -46,6 +46,14 @@ def test_columns_of_two_values_are_not_whitened_and_reach_over_2_however_rare_on
     np.testing.assert_allclose(white[:, [0, 1, 4]], alone, atol=1e-12)
 
 
+@pytest.mark.parametrize("others", [correlated()[:, :2], np.sign(correlated()[:, :2])])
+def test_what_was_constant_in_training_says_nothing_when_it_changes(others: np.ndarray) -> None:
+    x = np.column_stack([others, np.zeros(len(others))])
+    maps = InputMaps.learn(x, 8)
+    changed = x + np.array([0, 0, 3.0])
+    np.testing.assert_array_equal(maps.coded(changed), maps.coded(x))
+
+
 def test_codes_go_from_0_to_1_one_after_the_other() -> None:
     x = np.linspace(-2, 2, 81)[:, None]
     maps = InputMaps.learn(x, 4)
