@@ -6,8 +6,9 @@ import logging
 import math
 import os
 import socket
+import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +19,7 @@ from pi3nn.errors import UserError, on_one_line, sentence
 from pi3nn.run.away import STACKS_PER_CPU, Errands, Order
 
 _PATIENCE = 10.0  # seconds that a cluster has to answer
+_LATE = 120.0  # seconds that a node has to come, where those that are there are left out
 _LOOK_EVERY = 0.5  # seconds between two looks whether all is to stop
 _QUIET = {"log_to_driver": False, "logging_level": "ERROR"}
 
@@ -32,8 +34,9 @@ def run(errands: Errands, retries: int) -> None:
     UserError
         If there is no cluster, or no node of it can train them.
     """
+    alone = not os.environ.get("RAY_ADDRESS")
     with _connected(errands.options.workers):
-        _Round(errands, retries).run()
+        _Round(errands, retries, alone).run()
 
 
 @contextmanager
@@ -69,32 +72,36 @@ def _knock(address: str) -> None:
 class _Round:
     """Orders that wait, those that are out, and the nodes that can't take any."""
 
-    def __init__(self, errands: Errands, retries: int) -> None:
+    def __init__(self, errands: Errands, retries: int, alone: bool) -> None:
         self.errands = errands
+        self.alone = alone  # on this machine, to which no other node can come
         # Once to each node that needs it, however many orders name it.
         self.data = {digest: ray.put(content) for digest, content in errands.datasets().items()}
         self.waiting = deque(errands.orders(_cpus()))
-        self.out: dict[Any, Order] = {}
+        # Each with the nodes that were left out when it was handed out: it may be at any other.
+        self.out: dict[Any, tuple[Order, frozenset[str]]] = {}
         self.refused: dict[str, str] = {}  # what is said of a node that can't take any, by its id
         self.served = False  # whether a node has trained anything
+        self.stuck: float | None = None  # since when no node is left for what there is to do
         self.task = ray.remote(max_retries=retries, num_cpus=1)(_on_a_node())
 
     def run(self) -> None:
-        _warn_of_memory(max(order.memory for order in self.waiting))
+        _check_memory(self.waiting, self.alone)
         while (self.waiting or self.out) and not self.errands.stop.exists():
             # No more than are soon begun: so the longest are begun first, wherever there is room.
             while self.waiting and len(self.out) < STACKS_PER_CPU * max(1, _cpus()):
                 self._hand_out(self.waiting.popleft())
             for reference in ray.wait([*self.out], timeout=_LOOK_EVERY)[0]:
-                self._take_in(reference, self.out.pop(reference))
+                self._take_in(reference, self.out.pop(reference)[0])
             self._check_others()
 
     def _hand_out(self, order: Order) -> None:
-        options: dict[str, Any] = {"memory": math.ceil(10 * order.memory) * 10**8}
+        options: dict[str, Any] = {"memory": _declared(order)}
         if self.refused:
             options["label_selector"] = {"ray.io/node-id": f"!in({','.join(self.refused)})"}
         data = {digest: self.data[digest] for digest in order.data}
-        self.out[self.task.options(**options).remote(order.text, data)] = order
+        reference = self.task.options(**options).remote(order.text, data)
+        self.out[reference] = order, frozenset(self.refused)
 
     def _take_in(self, reference: Any, order: Order) -> None:
         try:
@@ -104,8 +111,8 @@ class _Round:
             self.errands.fail(order, on_one_line(sentence(cause or error)))
             return
         if "refused" in answer:
-            self._refuse(node, answer["refused"])
             self.waiting.appendleft(order)
+            self._refuse(node, answer["refused"])
         else:
             self.served = True
             self.errands.accept(order, answer)
@@ -117,14 +124,35 @@ class _Round:
         nodes = _nodes()
         name = nodes[node]["NodeManagerHostname"] if node in nodes else node[:8]
         self.refused[node] = f"the node {name} of the cluster is left out: {reason}"
-        self._check_others()
-        log.warning(self.refused[node])
+        if self._may_come or not self._is_stuck():  # else it is the end, which says the same
+            log.warning(self.refused[node])
 
     def _check_others(self) -> None:
         """End where every node is left out. Ray may hold one that has just died for alive, so it is
-        asked again and again, until some node has trained something: then others may come back."""
-        if self.refused and not self.served and not _nodes().keys() - self.refused.keys():
+        asked again and again. Where some node has trained something, others may come back."""
+        if not self._is_stuck():
+            self.stuck = None
+            return
+        if self.stuck is None:
+            self.stuck = time.monotonic()
+            if self._may_come:
+                log.warning(f"no node is left: another has {_LATE:.0f} s to come")
+        if not self._may_come or time.monotonic() - self.stuck > _LATE:
             raise UserError(f"{[*self.refused.values()][-1]}; there is no other")
+
+    @property
+    def _may_come(self) -> bool:
+        return self.served and not self.alone
+
+    def _is_stuck(self) -> bool:
+        """Whether all that is left to do is nothing for the nodes that are there now."""
+        if not self.refused or not (self.waiting or self.out):
+            return False
+        nodes = _nodes().keys()
+        if nodes - self.refused.keys():
+            return False
+        # What a node was given before it was left out may be half done, and well.
+        return not self.served or all(nodes <= without for _, without in self.out.values())
 
 
 def _nodes() -> dict[str, dict[str, Any]]:
@@ -136,15 +164,27 @@ def _cpus() -> int:
     return int(ray.cluster_resources().get("CPU", 0))
 
 
-def _warn_of_memory(needed: float) -> None:
-    largest = max(
-        (n["Resources"].get("memory", 0) / 1e9 for n in ray.nodes() if n["Alive"]), default=0
-    )
-    if needed > largest:
-        log.warning(
-            f"a stack takes some {needed:.1f} GB and no node has more than {largest:.1f} GB to give: it "
-            "waits for one that has (a smaller memory= makes smaller stacks)"
+def _declared(order: Order) -> int:
+    """The bytes that Ray is told of; rounded up, so that it has few kinds of tasks."""
+    return math.ceil(10 * order.memory) * 10**8
+
+
+def _check_memory(orders: Iterable[Order], alone: bool) -> None:
+    """Say so where a stack needs more memory than any node has: Ray would wait in silence."""
+    nodes = (n["Resources"].get("memory", 0) for n in ray.nodes() if n["Alive"])
+    needed, largest = max(map(_declared, orders)), max(nodes, default=0)
+    if needed <= largest:
+        return
+    takes, has = f"a stack takes some {needed / 1e9:.1f} GB", f"{largest / 1e9:.2f} GB to give"
+    if alone:
+        raise UserError(
+            f"{takes}, and Ray has no more than {has} on this machine: a smaller memory= makes smaller "
+            "stacks, or leave hydra/launcher=ray out"
         )
+    log.warning(
+        f"{takes} and no node has more than {has}: it waits for one that has (a smaller memory= makes "
+        "smaller stacks)"
+    )
 
 
 def _on_a_node() -> Callable[[str, dict[str, Any]], tuple[str, dict[str, Any]]]:

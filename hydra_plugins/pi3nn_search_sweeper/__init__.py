@@ -60,11 +60,11 @@ class SearchSweeper(StackedSweeper):
                 "hydra.sweep.dir is not for a search, whose folder is search/<study> beside the store: "
                 "give hydra.sweeper.study=<name>"
             )
-        if len(self.products) > 1:
+        products = self.brought()
+        if len(products) > 1:
             raise UserError(
                 "this experiment is several sweeps, and a search is of one: give another"
             )
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
-        brought = [f"{key}={value}" for key, value in self.products[0].items()]
-        overrides = parser.parse_overrides([*brought, *arguments])
+        overrides = parser.parse_overrides([*products[0], *arguments])
         search.run(overrides, self.launching(), search.SearchOptions(**self.options), explain)

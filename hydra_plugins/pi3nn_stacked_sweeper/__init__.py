@@ -41,7 +41,7 @@ class StackedSweeper(basic_sweeper.BasicSweeper):  # type: ignore[misc]
     def __init__(self, shards: int, params: Any) -> None:
         super().__init__(max_batch_size=None)
         self.shards = shards
-        self.products = [*params] if OmegaConf.is_list(params) else [params or {}]
+        self.params = params
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
@@ -54,12 +54,23 @@ class StackedSweeper(basic_sweeper.BasicSweeper):  # type: ignore[misc]
         from pi3nn.run import sweep
 
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
-        brought = [[f"{key}={value}" for key, value in p.items()] for p in self.products]
-        products = [parser.parse_overrides([*product, *arguments]) for product in brought]
+        products = [parser.parse_overrides([*own, *arguments]) for own in self.brought()]
         if len(products) > 1:
             products = sweep.chosen(products, len(arguments))
         batch = [job for product in products for job in self.split_arguments(product, None)[0]]
         sweep.run(batch, self.launching(), explain)
+
+    def brought(self) -> list[list[str]]:
+        """The overrides in `params`, of each product."""
+        from pi3nn.errors import UserError
+
+        of_products = self.params if OmegaConf.is_list(self.params) else [self.params]
+        products = [{} if product is None else product for product in of_products or [None]]
+        if not all(isinstance(product, (dict, DictConfig)) for product in products):
+            raise UserError(
+                f"hydra.sweeper.params={self.params}: overrides, as in {{method.l1: 0.1}}, or a list of such"
+            )
+        return [[f"{key}={value}" for key, value in product.items()] for product in products]
 
     def launching(self) -> "_Hydra":
         """What a sweep needs of Hydra, of this one."""

@@ -28,7 +28,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from pi3nn import config
 from pi3nn.engine.threads import use_one_thread
-from pi3nn.errors import SweepError, UserError
+from pi3nn.errors import SweepError, UserError, counted
 from pi3nn.results import search_table
 from pi3nn.run import execute, folders, sweep
 from pi3nn.run.launch import Launching
@@ -37,6 +37,8 @@ from pi3nn.run.request import Request, request
 from pi3nn.run.space import Space
 from pi3nn.run.study import REASON, Outcome, Sampling, SharedStudy, completed
 from pi3nn.run.sweep import ExplainJob, SweepJob
+
+_LARGEST_SEED = 2**32 - 1  # that NumPy takes
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class SearchOptions:
         for name, least in (("trials", 1), ("batch", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise UserError(f"hydra.sweeper.{name}={getattr(self, name)}: at least {least}")
+        if self.seed > _LARGEST_SEED:
+            raise UserError(f"hydra.sweeper.seed={self.seed}: at most {_LARGEST_SEED}")
         if self.study is not None and not re.fullmatch(r"\w[\w.+=-]*", self.study):
             raise UserError(
                 f"hydra.sweeper.study={self.study}: a name of letters, digits, and . + = - between them"
@@ -87,6 +91,7 @@ def run(
     if cfg.plan:
         _plan(space, options, hydra, explain)
         return
+    _check_launcher(asked, hydra)
     typed = [str(override.input_line) for override in overrides]
     name = options.study or folders.study(cfg.experiment, cfg.dataset.name, typed)
     folder = asked.store.root.parent / "search" / name
@@ -115,6 +120,15 @@ def _space(overrides: Sequence[Override], hydra: Launching, explain: ExplainJob)
     more = [f"{key}={value}" for key, value in added.items() if key not in typed]
     fixed = [text for text in space.fixed if not text.startswith("objective=")]
     return replace(space, fixed=[*fixed, *more, "objective=interval_score"])
+
+
+def _check_launcher(asked: Request, hydra: Launching) -> None:
+    if asked.cfg.detach:
+        raise UserError(
+            "detach=true is not for a search, whose next trials hang on what came out of these: leave "
+            "it out"
+        )
+    sweep.check_launcher(asked, hydra)
 
 
 def _composed(overrides: Sequence[str], hydra: Launching, explain: ExplainJob) -> DictConfig:
@@ -164,7 +178,8 @@ class Search:
         points = [self.space.overrides(trial.params) for trial in trials]
         jobs = sweep.jobs_of(points, self.hydra, self.explain)
         good = [job for job in jobs if not job.failure]
-        sweep.train(good, self.hydra, good[-1].asked.options)
+        if good:
+            sweep.train(good, self.hydra, good[-1].asked.options)
         outcomes = [_outcome(job) for job in jobs]
         self.shared.tell(list(zip(trials, outcomes, strict=True)))
 
@@ -195,7 +210,7 @@ class Search:
             print(f"{running} more trials are being evaluated by other processes")
         if failed:
             lines = [f"  trial {t.number}: {t.user_attrs.get(REASON, '')}" for t in failed]
-            raise SweepError("\n".join([f"{len(failed)} trials failed:", *lines]))
+            raise SweepError("\n".join([f"{counted(len(failed), 'trial')} failed:", *lines]))
 
     def _command(self, best: FrozenTrial) -> str:
         overrides = [*self.space.overrides(best.params), *config.search_path()]

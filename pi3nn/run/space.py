@@ -20,6 +20,7 @@ from optuna.trial import Trial
 from pi3nn.errors import UserError
 
 _GROUPS = ("experiment", "dataset", "method", "protocol")
+_MOST_POINTS = 100_000  # of a range, and of a grid: all are in memory
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,16 @@ class Space:
         Raises
         ------
         UserError
-            If there is no end of them.
+            If there is no end of them, or all points together are too many to list.
         """
         for key, distribution in self.keys.items():
             if math.isinf(_count(distribution)):
                 raise UserError(f"{key} is an interval, which has no grid: write {key}=range(…)")
+        if self.points > _MOST_POINTS:
+            raise UserError(
+                f"{', '.join(self.keys)} have more than {_MOST_POINTS:,} points together, and this "
+                "sampler tries every one: give fewer, or another hydra.sweeper.sampler"
+            )
         return {key: _values(distribution) for key, distribution in self.keys.items()}
 
     def suggest(self, trial: Trial) -> None:
@@ -116,15 +122,35 @@ def _distribution(override: Override) -> BaseDistribution:
         raise UserError(f"'{text}': a search knows the tag log only, not {min(unknown)}")
     try:
         if isinstance(sweep, IntervalSweep):
-            return _numbers(sweep.start, sweep.end, None, bool(tags))
+            return _between(sweep.start, sweep.end, bool(tags))
         if isinstance(sweep, RangeSweep):
-            values = list(sweep.range())
+            values = _listed(sweep)
             return _numbers(min(values), max(values), abs(sweep.step), bool(tags))
-    except ValueError as error:
+    except (ValueError, ArithmeticError) as error:
         raise UserError(f"'{text}' can't be searched: {error}") from error
     if tags:
         raise UserError(f"'{text}': choices have no logarithm; leave tag(log, …) out")
     return CategoricalDistribution(list(dict.fromkeys(override.sweep_string_iterator())))
+
+
+def _between(low: Any, high: Any, log: bool) -> BaseDistribution:
+    if not math.isfinite(high - low):
+        raise ValueError("its ends, and what is between them, must be finite")
+    return _numbers(low, high, None, log)
+
+
+def _listed(sweep: Any) -> list[Any]:
+    """The values of a range, counted before they are made."""
+    start, stop, step = sweep.start, sweep.stop, sweep.step
+    if not step or not all(map(math.isfinite, (start, stop, step))):
+        raise ValueError("its ends must be finite, and its step too, and not 0")
+    if (stop - start) / step > _MOST_POINTS:
+        raise ValueError(
+            f"it has more than {_MOST_POINTS:,} points: take a larger step, or interval(…)"
+        )
+    if not (values := list(sweep.range())):
+        raise ValueError("it is empty")
+    return values
 
 
 def _numbers(low: Any, high: Any, step: Any, log: bool) -> BaseDistribution:

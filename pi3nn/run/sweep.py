@@ -70,6 +70,8 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob) -
     """
     jobs = jobs_of(batch, hydra, explain)
     good = [job for job in jobs if not job.failure]
+    if not good:
+        raise UserError("; ".join(dict.fromkeys(job.failure for job in jobs)))
     for line in _failures(jobs):  # at once: training may take hours
         print(line, file=sys.stderr, flush=True)
     if explained := [line for job in good for line in job.explained]:
@@ -77,7 +79,7 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob) -
     elif good[-1].asked.cfg.plan:
         print("\n".join(_forecast(good, hydra, good[-1].asked.options)))
     else:
-        _check_launcher(good[-1].asked, hydra)
+        check_launcher(good[-1].asked, hydra)
         hydra.start()
         sweep_notes.leave(hydra.folder, [_done(job.swept, job.asked) for job in good])
         execute.mended(lambda: _train_and_finish(good, hydra))
@@ -85,8 +87,14 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob) -
         raise SweepError("\n".join([f"{len(failed)} of {len(jobs)} jobs failed:", *failed]))
 
 
-def _check_launcher(asked: Request, hydra: Launching) -> None:
-    """Refuse what can't be submitted, before anything is written."""
+def check_launcher(asked: Request, hydra: Launching) -> None:
+    """Refuse what can't be submitted, before anything is written.
+
+    Raises
+    ------
+    UserError
+        With what to do instead.
+    """
     if hydra.slurm:
         cluster.check_here()
     if not asked.cfg.detach:
@@ -127,13 +135,7 @@ def _submit(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) ->
 def jobs_of(
     batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob
 ) -> list[SweepJob]:
-    """One job for each of the overrides, with what it asks for, or why it can't be run.
-
-    Raises
-    ------
-    UserError
-        If none can be.
-    """
+    """One job for each of the overrides, with what it asks for, or why it can't be run."""
     jobs = [
         SweepJob(number, list(overrides), values)
         for number, (overrides, values) in enumerate(zip(batch, swept(batch), strict=True))
@@ -150,8 +152,6 @@ def jobs_of(
             job.failure = str(error)
         except (HydraException, OmegaConfBaseException) as error:
             job.failure = explain(job.overrides, error)
-    if all(job.failure for job in jobs):
-        raise UserError("; ".join(dict.fromkeys(job.failure for job in jobs)))
     return jobs
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import optuna
@@ -20,6 +21,7 @@ from pi3nn.run.study import JOURNAL, _Journal
 from pi3nn.store import Store
 from tests.conftest import REPOSITORY
 from tests.support.commands import pi3nn_run
+from tests.support.runs import in_folder
 
 SPACE = ["method.l1=tag(log,interval(1e-5,1e-1))", "method.c=choice(0.1,1.0)"]
 QUICK = ["dataset=yacht", "method.hidden=8", "method.steps=20", "folds=2", "repeats=1", "workers=1"]
@@ -51,7 +53,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_a_search_leaves_a_table_a_command_and_figures(searched: tuple[Path, str]) -> None:
     folder, said = searched
     (results,) = (folder / "results" / "search").iterdir()
-    assert {path.name for path in results.iterdir()} == {
+    assert {path.name for path in results.glob("[!.]*")} == {
         JOURNAL, "table.csv", "table.md", "history.png", "history.pdf", "importance.png", "importance.pdf",
     }  # fmt: skip
     table = pd.read_csv(results / "table.csv")
@@ -115,9 +117,12 @@ def test_the_experiments_own_grid_is_searched_by_name_of_a_sampler(tmp_path: Pat
         ([*SPACE, "hydra.sweeper.sampler=TPSampler"], "did you mean 'TPESampler'?"),
         ([*SPACE, "hydra.sweeper.sampler=GridSampler"], "method.l1 is an interval"),
         ([*SPACE, "hydra.sweeper.trials=0"], "hydra.sweeper.trials=0: at least 1"),
+        ([*SPACE, "hydra.sweeper.seed=4294967296"], "seed=4294967296: at most 4294967295"),
+        ([*SPACE, "hydra.sweeper.params=3"], "hydra.sweeper.params=3: overrides, as in {"),
         ([*SPACE, "hydra.sweeper.study=../x"], "a name of letters"),
         ([*SPACE, "hydra.sweep.dir=x"], "give hydra.sweeper.study=<name>"),
         ([*SPACE, "calibrate=none"], "set calibrate=cross"),
+        ([*SPACE, "detach=true"], "detach=true is not for a search"),
         (["seeds=interval(1,3)"], "seeds= takes a list of numbers"),
         (["method=interval(1,3)"], "method= takes a name"),
         (["method.nothing=1,2"], "there is no key 'method.nothing'"),
@@ -131,6 +136,25 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
     assert sentence in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_launcher_that_is_not_there_is_one_sentence_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pi3nn.cluster.slurm.shutil", SimpleNamespace(which=lambda _: None))
+    assert in_folder(tmp_path, monkeypatch)(*SEARCH, "hydra/launcher=submitit_slurm") == 2
+    assert "there is no sbatch on this machine" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_block_in_which_nothing_can_be_run_does_not_stop_the_others(tmp_path: Path) -> None:
+    alone = options(sampler="GridSampler", trials=3, batch=1, study="mine")
+    done = pi3nn_run(tmp_path, "-m", "hydra/sweeper=search", *QUICK, "method.hidden=8,-1,6", *alone)
+    assert done.returncode == 1, done.stderr
+    assert "1 trial failed:" in done.stderr
+    assert "method.hidden=-1: it must be more" in done.stderr
+    states = {params["method.hidden"]: state for _, state, _, params in trials(tmp_path)}
+    assert states == {"8": "COMPLETE", "-1": "FAIL", "6": "COMPLETE"}
 
 
 def test_a_study_made_for_another_space_is_refused_and_kept(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ def test_a_grid_has_points_and_an_interval_has_none() -> None:
     assert found.values() == {"a": [1, 2, 3], "b": ["x", "y"]}
     with pytest.raises(UserError, match=r"c is an interval, which has no grid: write c=range"):
         space("c=interval(0,1)").values()
+    with pytest.raises(UserError, match=r"^a, b have more than 100,000 points together"):
+        space("a=int(interval(1,1e9))", "b=x,y").values()
 
 
 def test_the_experiments_own_grid_is_searched_too() -> None:
@@ -66,6 +68,15 @@ def test_the_experiments_own_grid_is_searched_too() -> None:
     [
         ("a=tag(log,interval(0,1))", "can't be searched"),
         ("a=interval(2,1)", "can't be searched"),
+        ("a=interval(0,inf)", r"^'a=interval\(0,inf\)' can't be searched: its ends, and what"),
+        ("a=interval(nan,1)", "must be finite"),
+        ("a=interval(-1e308,1e308)", "must be finite"),
+        ("a=range(0.0,inf)", "its ends must be finite"),
+        ("a=range(0.0,1.0,0.0)", "its step too, and not 0"),
+        ("a=range(1,1)", r"^'a=range\(1,1\)' can't be searched: it is empty"),
+        ("a=range(0.0,1.0,1e-320)", r"can't be searched: it has more than 100,000 points"),
+        ("a=range(1,10000000000)", r"can't be searched: it has more than 100,000 points"),
+        (f"a=range(1,{10**400})", "can't be searched"),
         ("a=tag(log,range(1,9,2))", "can't be searched"),
         ("a=tag(sqrt,interval(0,1))", "a search knows the tag log only, not sqrt"),
         ("a=tag(log,choice(1,2))", "choices have no logarithm"),

@@ -6,6 +6,7 @@ import os
 import re
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -247,12 +248,27 @@ def test_what_can_not_be_submitted_is_one_sentence_and_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("pi3nn.cluster.slurm.shutil.which", lambda _: None)
+    monkeypatch.setattr("pi3nn.cluster.slurm.shutil", SimpleNamespace(which=lambda _: None))
     assert run("-m", *QUICK, "method.hidden=8", "seeds=1", *arguments) == 2
     said = capsys.readouterr().err
     assert sentence in said
     assert len(said.splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("params", ["3", "foo", "[3]"])
+def test_params_that_are_no_overrides_are_one_sentence(
+    run: Command, params: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("-m", *QUICK, f"hydra.sweeper.params={params}") == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert f"hydra.sweeper.params={params}: overrides, as in {{method.l1: 0.1}}" in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_params_are_none(run: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("-m", *QUICK, "hydra.sweeper.params=[]", "seeds=1", "plan=true") == 0
+    assert "1 job" in capsys.readouterr().out
 
 
 def test_a_single_run_is_not_detached(run: Command, capsys: pytest.CaptureFixture[str]) -> None:
@@ -263,7 +279,7 @@ def test_a_single_run_is_not_detached(run: Command, capsys: pytest.CaptureFixtur
 def test_detached_and_forced_exclude_each_other(
     run: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("pi3nn.cluster.slurm.shutil.which", lambda name: name)
+    monkeypatch.setattr("pi3nn.cluster.slurm.shutil", SimpleNamespace(which=lambda name: name))
     both = ("hydra/launcher=submitit_slurm", "detach=true", "force=true")
     assert run("-m", *QUICK, "method.hidden=8", "seeds=1", *both) == 2
     assert "detach=true and force=true: nobody could tell" in capsys.readouterr().err
