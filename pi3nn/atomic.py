@@ -23,6 +23,9 @@ from pathlib import Path
 TEMPORARY = ".tmp-"
 """How temporary names begin."""
 
+LOCK = ".lock"
+"""An empty file in folders that processes have alone at times."""
+
 _IS_OURS = re.compile(rf"{re.escape(TEMPORARY)}.*-\w+-\d+-[0-9a-f]{{8}}$", re.DOTALL)
 _FIRST_SPACE = "4026531836"  # Linux: that of the numbers of processes outside of containers
 _STALE_SECONDS = 24 * 3600  # what another machine is writing is given a day
@@ -57,13 +60,25 @@ def replacing(path: Path) -> Iterator[Path]:
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """One process at a time, where the file system has locks: else all at once."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = _open_lock(folder)
     try:
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
+
+
+def _open_lock(folder: Path) -> int:
+    """Open the lock of a folder for writing: what NFS locks for other machines, too, is no less.
+
+    It stays where it is: a process that waits for a file which another removes would have that alone,
+    and not the folder. Where there can't be one, the folder takes its place, on this machine.
+    """
+    for access in (os.O_RDWR | os.O_CREAT, os.O_RDONLY):  # the second: it is somebody else's
+        with contextlib.suppress(OSError):
+            return os.open(folder / LOCK, access | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    return os.open(folder, os.O_RDONLY)
 
 
 def flush(path: Path) -> None:

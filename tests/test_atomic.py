@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -90,3 +91,37 @@ def test_a_folder_is_not_written_over(tmp_path: Path) -> None:
         with pytest.raises(IsADirectoryError, match="directory"):
             atomic.write_text(path, "text")
     assert os.listdir(tmp_path) == []
+
+
+def locked(path: Path) -> bool:
+    """Whether somebody has the lock of a file or folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def test_who_has_a_folder_alone_has_locked_a_file_that_stays_and_is_no_leftover(
+    tmp_path: Path,
+) -> None:
+    """On NFS no other machine sees the lock of a folder, or of a file that is open for reading."""
+    lock = tmp_path / atomic.LOCK
+    for _ in range(2):
+        with atomic.alone(tmp_path):
+            assert locked(lock)
+            assert not locked(tmp_path)
+            assert atomic.clear(tmp_path) == []
+        assert not locked(lock)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(atomic.LOCK, b"")]
+
+
+def test_where_no_file_can_be_locked_it_is_the_folder(tmp_path: Path) -> None:
+    (tmp_path / atomic.LOCK).symlink_to("nowhere")
+    with atomic.alone(tmp_path):
+        assert locked(tmp_path)
+    with pytest.raises(FileNotFoundError), atomic.alone(tmp_path / "nowhere"):
+        pass

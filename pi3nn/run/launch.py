@@ -72,11 +72,11 @@ def train(
 ) -> dict[str, str]:
     """Train missing members in shards; returns reasons of failures by the key of a member."""
     folder = hydra.folder.absolute() / _SHARDS
-    inside = in_shard(hydra, options)
+    inside, shards = in_shard(hydra, options), count(hydra)
     missing = wanted.missing(options)
     if not hydra.shares_store:
         return _train_away(replace(wanted, members=missing), hydra, options)
-    parts = cut(missing, count(hydra), inside)
+    parts = cut(missing, shards, inside)
     if not parts:
         return {}
     folder.mkdir(parents=True, exist_ok=True)
@@ -90,9 +90,9 @@ def train(
         }
         (folder / f"{number}.json").write_text(json.dumps(order), encoding="utf-8")
     subdir = f"hydra.sweep.subdir={_SHARDS}/" + "${hydra.job.num}"
-    shards = [[*overrides, subdir, "hydra.output_subdir=null"]] * len(parts)
+    jobs = [[*overrides, subdir, "hydra.output_subdir=null"]] * len(parts)
     task = functools.partial(train_shard, str(folder))
-    launch = functools.partial(hydra.launch_shards, task, shards)
+    launch = functools.partial(hydra.launch_shards, task, jobs)
     answers = _launched(launch, folder / _STOP, replace(wanted, members=missing), options.force)
     shutil.rmtree(folder)
     for answer in answers:
@@ -162,7 +162,18 @@ def train_shard(folder: str, cfg: DictConfig) -> dict[str, Any]:
 
 
 def count(hydra: Launching) -> int:
-    """How many shards were asked for."""
+    """How many shards were asked for.
+
+    Raises
+    ------
+    UserError
+        If there can't be so many.
+    """
+    if hydra.shards < 0:
+        raise UserError(
+            f"hydra.sweeper.shards={hydra.shards}: training is cut into at least one part; leave it "
+            "out, or 0, for as many as suit the machine"
+        )
     return hydra.shards or len(os.sched_getaffinity(0))
 
 
@@ -200,8 +211,9 @@ def _launched(
                 waiting -= missing.store.stored(waiting)
                 done = 1 - len(waiting) / len(missing.members)
                 progress.update(0, done, math.nan)
-        except KeyboardInterrupt:
-            stop.touch()
+        except BaseException:  # Ctrl-C, or the store: the process would be waited for, for ever
+            with contextlib.suppress(OSError):
+                stop.touch()
             here.poll(_PATIENCE)
             _end(process)
             raise

@@ -7,6 +7,7 @@ that reaches its time limit, is submitit's work.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import signal
@@ -20,7 +21,7 @@ from typing import Any
 from pi3nn.cluster import slurm, standing, submissions
 from pi3nn.cluster.submissions import Shard
 from pi3nn.engine.native import handed
-from pi3nn.errors import UserError, sentence
+from pi3nn.errors import UserError, first_line, sentence
 from pi3nn.run import execute, forecast, launch
 from pi3nn.run.execute import Wanted
 from pi3nn.run.launch import Launching
@@ -42,21 +43,20 @@ def train(wanted: Wanted, hydra: Launching, options: TrainingOptions) -> dict[st
     """
     missing = {member.key for member in wanted.missing(options)}
     mine, others = submit(wanted, hydra, options)
+    shards = [*others, *mine]
     try:
-        _watch([*others, *mine], replace(wanted, members=_of_keys(wanted, missing)), options.force)
+        before = _before(shards) if options.force else {}
+        _watch(shards, replace(wanted, members=_of_keys(wanted, missing)), options.force)
     except KeyboardInterrupt:
-        for shard in mine:
-            shard.stop.touch()
-        slurm.cancel_waiting(shard.job for shard in mine)
+        _end(mine)
         raise
     for shard in mine:
         if (answer := shard.answer) and answer["store"]:
             raise StoreError(answer["store"])
-    unanswered = _keys(shard for shard in mine if shard.answer is None)
-    failed = missing - wanted.store.stored(missing) | (unanswered if options.force else set())
+    failed = missing - _stored_since(before, missing, wanted.store)
     if mine and not failed:
         submissions.forget(mine[0].folder)
-    known = standing.of_members(failed, [*others, *mine], _asked() or {})
+    known = standing.of_members(failed, shards, _asked() or {})
     again = "the same command trains what is missing"
     reasons = {key: f"{of_key.in_words}; {again}" for key, of_key in known.items()}
     return dict.fromkeys(failed, f"no job has stored it; {again}") | reasons
@@ -148,6 +148,7 @@ def _submitted(wanted: Wanted, hydra: Launching, options: TrainingOptions) -> li
     for line in limit.sentences(plan.uncut, len(plan.stacks), longest):
         print(line, file=sys.stderr, flush=True)
     folder = submissions.new_folder(wanted.store.root)
+    before = wanted.store.stamps(member.key for member in members) if options.force else None
     shards = []
     for number, part in enumerate(parts):
         keys = tuple(member.key for stack in part for member in stack)
@@ -157,17 +158,55 @@ def _submitted(wanted: Wanted, hydra: Launching, options: TrainingOptions) -> li
             "stacks": [[asdict(member) for member in stack] for stack in part],
             "levels": {key: wanted.levels[key] for key in keys},
             "options": {key: getattr(inside, key) for key in ("workers", "memory", "force")},
+            "before": before and {key: before[key] for key in keys if key in before},
         }
         shards[-1].order.write_text(json.dumps(order), encoding="utf-8")
     kernel = None
     if any(member.config["engine"] == "native" for member in members):
         kernel = handed.hand_along(folder)
-    jobs = _sbatch([TrainShard(shard, kernel) for shard in shards], hydra.slurm)
-    sent = [
-        replace(shard, job=job, log=log) for shard, (job, log) in zip(shards, jobs, strict=True)
-    ]
-    submissions.note(sent)
+    return _handed_over([TrainShard(shard, kernel) for shard in shards], hydra.slurm)
+
+
+def _handed_over(tasks: Sequence[TrainShard], settings: dict[str, Any]) -> list[Shard]:
+    """Submit tasks: their shards with the jobs that have them, noted; if that fails, none is left.
+
+    They are noted before there are jobs, too. Those that a kill then leaves in the queue do nothing: who
+    submits their members anew takes their orders away.
+    """
+    shards, sent = [task.shard for task in tasks], list[Shard]()
+    try:
+        submissions.note(shards)
+        with _no_ctrl_c_until_the_end():
+            jobs = zip(shards, _sbatch(tasks, settings), strict=True)
+            sent = [replace(shard, job=job, log=log) for shard, (job, log) in jobs]
+            submissions.note(sent)
+    except BaseException:
+        _end(sent)
+        if not sent:
+            submissions.forget(shards[0].folder)
+        raise
     return sent
+
+
+@contextlib.contextmanager
+def _no_ctrl_c_until_the_end() -> Iterator[None]:
+    """Ctrl-C in this block has its effect behind it."""
+    pressed = list[int]()
+    handler = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
+
+
+def _end(shards: Sequence[Shard]) -> None:
+    """Have those that run end, and take those that wait out of the queue."""
+    for shard in shards:
+        with contextlib.suppress(OSError):
+            shard.stop.touch()
+    slurm.cancel_waiting(shard.job for shard in shards)
 
 
 def _sbatch(tasks: Sequence[TrainShard], settings: dict[str, Any]) -> list[tuple[str, Path]]:
@@ -189,8 +228,13 @@ def _sbatch(tasks: Sequence[TrainShard], settings: dict[str, Any]) -> list[tuple
         with executor.batch():
             jobs = [executor.submit(task) for task in tasks]
     except submitit.core.utils.FailedJobError as error:
-        submissions.forget(tasks[0].shard.folder)
-        raise UserError(f"sbatch refuses: {str(error).strip().splitlines()[-1]}") from error
+        said = str(error).strip().splitlines() or ["it does not say why"]
+        raise UserError(f"sbatch refuses: {said[-1]}") from error
+    except submitit.core.utils.FailedSubmissionError as error:
+        raise UserError(
+            f"sbatch does not say which job it has queued ({first_line(error)}): if squeue --me shows "
+            "one, end it with scancel, then start the same command again"
+        ) from error
     return [(job.job_id, job.paths.stderr) for job in jobs]
 
 
@@ -206,6 +250,20 @@ def _asked() -> dict[str, slurm.Job] | None:
         return slurm.jobs()
     except slurm.SilentError:
         return None  # a cluster's server is started again now and then
+
+
+def _before(shards: Iterable[Shard]) -> dict[str, int]:
+    """Stamps that members had when shards were submitted which are to train them again."""
+    found = dict[str, int]()
+    for shard in shards:
+        with contextlib.suppress(OSError, ValueError):  # forgotten: all that it had is done
+            found |= json.loads(shard.order.read_text(encoding="utf-8")).get("before") or {}
+    return found
+
+
+def _stored_since(before: dict[str, int], keys: Iterable[str], store: Store) -> set[str]:
+    """Those of `keys` that are stored, and not as they were `before`."""
+    return {key for key, stamp in store.stamps(keys).items() if stamp > before.get(key, -1)}
 
 
 def _watch(shards: Sequence[Shard], missing: Wanted, force: bool) -> None:
@@ -253,11 +311,12 @@ class TrainShard:
         given = [[member.key for member in stack] for stack in stacks]
         options = TrainingOptions(**order["options"], quiet=True, stop=self.shard.stop, given=given)
         members = [member for stack in stacks for member in stack]
+        wanted = Wanted(members, Store(order["store"]), order["levels"])
         errors: execute.Failures = {}
         given_up = _interrupt_when_given_up()
         store, ended = "", ""
         try:
-            execute.ensure(Wanted(members, Store(order["store"]), order["levels"]), options, errors)
+            execute.ensure(_left(wanted, order.get("before")), options, errors)
         except StoreError as error:
             store = str(error)
         except KeyboardInterrupt:
@@ -270,6 +329,17 @@ class TrainShard:
         import submitit
 
         return submitit.helpers.DelayedSubmission(self)
+
+
+def _left(wanted: Wanted, before: dict[str, int] | None) -> Wanted:
+    """What to train of an order; of one to train all again, without what it has stored so far.
+
+    A job that reached its time limit and was queued again would else begin from nothing.
+    """
+    if before is None:
+        return wanted
+    done = _stored_since(before, [member.key for member in wanted.members], wanted.store)
+    return replace(wanted, members=[m for m in wanted.members if m.key not in done])
 
 
 def _interrupt_when_given_up() -> list[str]:

@@ -40,7 +40,10 @@ def is_ours(folder: Path) -> bool:
         return False
     if is_member(folder):
         return True
-    names = set(os.listdir(folder))
+    try:
+        names = set(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return False  # gone since it was listed: its member is in a file by now
     return not names or bool(names & FILES)
 
 

@@ -198,10 +198,11 @@ def _marks(path: Path) -> tuple[list[tuple[Place, Mark]], bool]:
 def _names(root: Path) -> Iterator[str]:
     """Files and folders that hold members, or should."""
     try:
-        with os.scandir(root) as entries:
-            for entry in entries:
-                is_hidden, is_pack = entry.name.startswith("."), entry.name.endswith(ENDING)
-                if not is_hidden and (is_pack or (entry.is_dir() and is_ours(Path(entry)))):
-                    yield entry.name
+        listed = os.scandir(root)
     except (FileNotFoundError, NotADirectoryError):
         return
+    with listed as entries:
+        for entry in entries:
+            is_hidden, is_pack = entry.name.startswith("."), entry.name.endswith(ENDING)
+            if not is_hidden and (is_pack or (entry.is_dir() and is_ours(Path(entry)))):
+                yield entry.name

@@ -3,6 +3,7 @@
     <root>/<name>.members   members of one stack, or those that got a level together (`packs`)
            <key>/           a member of an older version (`folders`)
            .index/          where each member is (`index`); may be removed
+           .lock            held by who changes what is there
            .damaged/        what was found damaged, until ``pi3nn-report verify --clear``
 
 A file is written under a temporary name, flushed, and renamed. Two processes may write the same key:
@@ -76,6 +77,11 @@ class Store:
         with _clear_errors(self.root, "read"):
             self.index.refresh()
             return {key for key in keys if self._is_whole(key)}
+
+    def stamps(self, keys: Iterable[str]) -> dict[str, int]:
+        """The same with their stamps: a member that is stored again gets a higher one."""
+        stored = self.stored(keys)
+        return {key: copy.stamp for key in stored for copy in self.index.copies(key)[:1]}
 
     def keys(self, accept: Callable[[dict[str, Any]], bool] | None = None) -> list[str]:
         """Keys of all members, or of those whose labels are accepted (`Index.keys`), sorted."""

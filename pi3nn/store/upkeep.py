@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,8 +82,21 @@ def clear(store: Store, found: Findings) -> list[str]:
     return removed
 
 
+@contextlib.contextmanager
+def _unless_gone() -> Iterator[None]:
+    """What another process removes or replaces meanwhile is neither damaged nor an error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ESTALE):  # the second: by another machine
+            raise
+
+
 def _check_pack(path: Path, found: Findings) -> None:
-    for key, why in _problems(path):
+    problems = list[tuple[str, str]]()
+    with _unless_gone():
+        problems = list(_problems(path))
+    for key, why in problems:
         of_file = found.damaged.setdefault(path.name, [])
         of_file.append(f"{key}: {why}" if key else why)
         found.keys |= {key} - {""}
@@ -98,12 +114,15 @@ def _check_folder(path: Path, found: Findings) -> None:
         Folder(path).whole()
         found.unsealed.append(path.name)
     except NotWholeError as error:
+        if not os.path.lexists(path):
+            return  # put into a file meanwhile
         found.damaged[path.name] = [str(error)]
         found.keys.add(path.name)
 
 
 def _cleared(temporary: Path, root: Path) -> list[str]:
-    if not atomic.abandoned(temporary):
-        return []
-    atomic.remove(temporary)
-    return [str(temporary.relative_to(root))]
+    with _unless_gone():
+        if atomic.abandoned(temporary):
+            atomic.remove(temporary)
+            return [str(temporary.relative_to(root))]
+    return []

@@ -36,6 +36,7 @@ def test_an_export_repeated_is_the_same_byte_by_byte(store: Store, tmp_path: Pat
     assert set(first) == {
         "records/paper/cubic10d-cubic10d-pi3nn.csv.gz",
         "records/paper/cubic10d-cubic10d-pi3nn.npz",
+        "records/paper/.lock",
         "records/paper/provenance.json",
         "records/paper/uci-yacht-pi3nn.csv.gz",
     }

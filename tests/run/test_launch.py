@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pi3nn.errors import UserError
 from pi3nn.run import launch
 from pi3nn.run.member import members
 from pi3nn.run.stacks import work
 from pi3nn.run.workers import TrainingOptions
+from pi3nn.store import StoreError
 from tests.support.runs import composed
 
 
@@ -33,3 +43,31 @@ def test_a_plan_for_shards_counts_the_stacks_that_they_get() -> None:
     parts = launch.cut(planned, 8, inside)
     assert len(parts) == 8
     assert len(portions) == sum(len(inside.stacks(part)) for part in parts)
+
+
+@pytest.mark.parametrize("shares_store", [True, False])
+def test_fewer_shards_than_none_are_refused_by_their_key(shares_store: bool) -> None:
+    hydra: Any = SimpleNamespace(
+        shards=-1, shares_store=shares_store, cores_of_a_shard=1, folder=Path()
+    )
+    options = TrainingOptions(workers=1)
+    for use in (launch.all_shards, lambda *both: launch.train(SimpleNamespace(), *both, ())):  # type: ignore[arg-type]
+        with pytest.raises(UserError, match=r"hydra\.sweeper\.shards=-1: "):
+            use(hydra, options)
+
+
+def test_a_store_that_cant_be_read_while_shards_train_ends_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stored(_: object) -> set[str]:
+        raise StoreError("can't read the store")
+
+    store, member = SimpleNamespace(stored=stored), SimpleNamespace(key="abc")
+    missing: Any = SimpleNamespace(members=[member], store=store)
+    for name in ("_LOOK_EVERY", "_PATIENCE"):
+        monkeypatch.setattr(launch, name, 0.5)
+    before = set(multiprocessing.active_children())
+    with pytest.raises(StoreError):
+        launch._launched(lambda: time.sleep(600) or [], tmp_path / "stop", missing, force=True)
+    assert (tmp_path / "stop").exists()
+    assert set(multiprocessing.active_children()) == before

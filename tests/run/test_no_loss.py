@@ -68,7 +68,7 @@ def assert_whole(store: Store, expected: dict[Any, dict[str, Any]]) -> None:
     assert comparable(store) == expected
     upkeep.clear(store, upkeep.verify(store))
     assert upkeep.verify(store) == upkeep.Findings()
-    assert {name[-8:] for name in os.listdir(store.root)} <= {".members", ".index"}
+    assert {name[-8:] for name in os.listdir(store.root)} <= {".members", ".index", ".lock"}
 
 
 def kill(group: int) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from optuna.trial import Trial, TrialState
 
+from pi3nn import atomic
 from pi3nn.errors import UserError
 from pi3nn.run import study
 from pi3nn.run.space import Space
@@ -179,4 +180,4 @@ def test_trainings_that_fail_and_trials_that_cant_be_run_differ(tmp_path: Path) 
 
 def test_the_folder_of_a_process_goes_with_it(tmp_path: Path) -> None:
     searched(opened(tmp_path), 4, 4)
-    assert [path.name for path in tmp_path.iterdir()] == [JOURNAL]
+    assert {path.name for path in tmp_path.iterdir()} == {JOURNAL, atomic.LOCK}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ import pytest
 from pi3nn import atomic
 from pi3nn.errors import UserError
 from pi3nn.store import Store, upkeep
+from pi3nn.store import index as index_module
+from pi3nn.store.folders import is_ours
+from tests.support.stores import old_member
 
 
 def content(value: float = 1.0) -> dict[str, Any]:
@@ -96,6 +100,33 @@ def test_only_a_damaged_member_is_set_aside(tmp_path: Path) -> None:
     store.set_aside("abc")
     assert "abc" in store
     assert not store.aside.exists()
+
+
+def test_of_members_one_that_goes_while_they_are_listed_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("abc", "def", "ghi"):
+        old_member(tmp_path, name)
+    store, gone = Store(tmp_path), list[str]()
+    keys = set(store.keys())
+
+    def first_goes(folder: Path) -> bool:
+        if not gone:
+            shutil.rmtree(folder)
+            gone.append(folder.name)
+        return is_ours(folder)
+
+    monkeypatch.setattr(index_module, "is_ours", first_goes)
+    assert set(store.keys()) == keys - set(gone)
+
+
+def test_what_is_stored_again_gets_a_higher_stamp(tmp_path: Path) -> None:
+    store, stamps = Store(tmp_path), list[int]()
+    for value in (1.0, 2.0):
+        store.write("abc", **content(value), force=True)
+        stamps += Store(tmp_path).stamps(["abc", "def"]).values()
+    assert stamps == sorted(set(stamps))
+    assert len(stamps) == 2
 
 
 def test_what_is_stored_stays_unless_it_is_forced(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ import yaml
 
 from pi3nn import atomic
 from pi3nn.store import DamagedError, Store, upkeep
+from pi3nn.store.folders import Folder
+from pi3nn.store.packs import Pack
 from tests.store.test_store import content
 from tests.support.stores import old_key, old_member, pack_of
 
@@ -32,6 +35,33 @@ def test_verify_clears_what_is_a_day_old_wherever_it_came_from(tmp_path: Path) -
         os.utime(tmp_path / name, (0, 0))
     found = upkeep.verify(Store(tmp_path))
     assert (len(found.removed), found.damaged, os.listdir(tmp_path)) == (3, {}, [])
+
+
+def test_what_is_gone_or_replaced_while_verify_looks_is_neither_damaged_nor_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, abandoned = Store(tmp_path), atomic.abandoned
+    store.write("abc", **content())
+    old_member(tmp_path, "def")
+    (tmp_path / atomic.temporary_name("ghi")).touch()
+
+    def replaced(path: Path) -> Pack:
+        Store(tmp_path).write("abc", **content(2.0), force=True)
+        return Pack(path)
+
+    def removed(path: Path) -> Folder:
+        shutil.rmtree(path)
+        return Folder(path)
+
+    def renamed(path: Path) -> bool:
+        path.unlink()
+        return abandoned(path)
+
+    monkeypatch.setattr(upkeep, "Pack", replaced)
+    monkeypatch.setattr(upkeep, "Folder", removed)
+    monkeypatch.setattr(atomic, "abandoned", renamed)
+    assert upkeep.verify(store) == upkeep.Findings()
+    assert [row["picp"] for row in store.rows()] == [2.0]
 
 
 def test_verify_names_an_old_member_with_an_unreadable_file(tmp_path: Path) -> None:
@@ -90,7 +120,8 @@ def test_sealed_members_are_the_same_in_one_file_and_their_folders_are_gone(tmp_
     store = Store(tmp_path)
     assert (store.rows(), store.config(key), store.provenance(key)) == before
     np.testing.assert_array_equal(store.predictions(key)["test/y"], [0, 1, 2])
-    assert sorted(os.listdir(tmp_path)) == sorted([".index", pack_of(tmp_path).name])
+    names = [".index", atomic.LOCK, pack_of(tmp_path).name]
+    assert sorted(os.listdir(tmp_path)) == sorted(names)
     assert upkeep.verify(store) == upkeep.Findings()
 
 

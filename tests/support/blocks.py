@@ -41,8 +41,8 @@ INSTEAD = {
     # an hour, and the paper's grid: some trials of seconds
     "hydra/sweeper=search dataset=kin8nm": "hydra/sweeper=search dataset=yacht method.steps=50",
     "hydra.sweeper.trials=200 hydra.sweeper.batch=32": "hydra.sweeper.trials=4",
-    "experiment=cubic10d_tuning method=qd repeats=1": (
-        "experiment=cubic10d_tuning method=qd repeats=1 folds=2 method.epochs=1"
+    "experiment=cubic10d_tuning method=der repeats=1 seeds=[1,2,3,4,5]": (
+        "experiment=cubic10d_tuning method=der repeats=1 folds=2 method.epochs=1"
     ),
     "hydra.sweeper.trials=45": "hydra.sweeper.trials=3",
     "dataset=boston,wine": "dataset=boston,yacht",
