@@ -61,7 +61,8 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
     ) -> Self:
         """Train on rows ``X (rows, features)`` with targets ``y (rows,)`` or ``(rows, targets)``.
 
-        `sample_weight` says how much each row counts, in training and in coverage. Rows of one of the
+        `sample_weight` says how much each row counts, in training and in coverage; with
+        ``calibrate="none"`` PI3NN counts each row once, as the paper does. Rows of one of the
         `groups` are left out together; the parameter ``cv`` may be a splitter that is given them.
 
         Raises
