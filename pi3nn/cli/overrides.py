@@ -94,7 +94,7 @@ def _about_table(overrides: Sequence[str]) -> dict[str, str]:
     if "method" not in values and _fits(values.get("experiment", "fit")):  # others have theirs
         added["method=pi3nn_cross"] = "what is best for data of one's own"
     if dataset == "table" and values.get("dataset.path") and "dataset.name" not in values:
-        added["dataset.name='${file_name:${dataset.path}}'"] = "from the file's name"
+        added[config.NAMED_BY_FILE] = "from the file's name"
     return added
 
 

@@ -3,6 +3,7 @@
 from pi3nn.config.check import check
 from pi3nn.config.choices import ancestors, chosen_names, names, schema_of, search_path, use_folders
 from pi3nn.config.compose import (
+    NAMED_BY_FILE,
     apply,
     composed,
     differences,
@@ -30,6 +31,7 @@ from pi3nn.config.schema import (
 __all__ = [
     "EXAMPLE",
     "LISTS",
+    "NAMED_BY_FILE",
     "RUN_ALL",
     "Calibrate",
     "Objective",

@@ -24,6 +24,10 @@ from pi3nn.config.settings import register_settings
 from pi3nn.engine import lstm
 
 
+NAMED_BY_FILE = "dataset.name='${file_name:${dataset.path}}'"
+"""The override that names a table after its file. It is added, not typed."""
+
+
 def register(arguments: Sequence[str] = ()) -> None:
     """Hand schemas and settings to Hydra, before it composes.
 

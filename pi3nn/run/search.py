@@ -214,7 +214,8 @@ class Search:
 
     def _command(self, best: FrozenTrial) -> str:
         overrides = [*self.space.overrides(best.params), *config.search_path()]
-        return shlex.join(["pi3nn-run", *overrides])
+        typed = [text for text in overrides if text != config.NAMED_BY_FILE]
+        return shlex.join(["pi3nn-run", *typed])
 
     def _importance(self, done: Sequence[FrozenTrial]) -> dict[str, float]:
         """The share of each key in how values differ; empty where that can't be told."""
