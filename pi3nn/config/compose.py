@@ -23,7 +23,6 @@ from pi3nn.config.schema import LISTS, register_schemas
 from pi3nn.config.settings import register_settings
 from pi3nn.engine import lstm
 
-
 NAMED_BY_FILE = "dataset.name='${file_name:${dataset.path}}'"
 """The override that names a table after its file. It is added, not typed."""
 
