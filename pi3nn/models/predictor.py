@@ -37,6 +37,7 @@ class Predictor:
             if part.gamma is None or part.gamma <= highest
         ]
         self._highest = highest
+        self._trained_apart = model.parts[0].gamma is not None
         train = [part.on_training_rows() for part in self._parts]
         self._train_widths = _width(self._nested(train)[highest])  # (T, N)
         self._flags = [
@@ -49,23 +50,25 @@ class Predictor:
         scaled = np.stack([scaler.x(x) for scaler in self.model.scalers])
         inputs = np.clip(scaled, -FARTHEST, FARTHEST).astype(np.float32)
         answers = [part(inputs) for part in self._parts]
-        bounds, (outputs, _) = self._nested(answers), answers[-1]
-        point = outputs["point"]
-        if len(self._parts) > 1:
-            point = point_inside(point, bounds)
-        widths = _width(bounds[self._highest])
+        scaled_bounds, (outputs, _) = self._nested(answers), answers[-1]
+        widths = _width(scaled_bounds[self._highest])
         score = metrics.confidence_score(widths, self._train_widths.mean(axis=1))
         ood = [
             flag.p_values({**{name: v[t] for name, v in outputs.items()}, "width": widths[t]})
             for t, flag in enumerate(self._flags)
         ]
+        bounds = {
+            gamma: (self._on_values(self._back(lower.T)), self._on_values(self._back(upper.T)))
+            for gamma, (lower, upper) in scaled_bounds.items()
+        }
+        point = self._back(outputs["point"].T)
         lower, upper = (
-            np.stack([bounds[gamma][side].T for gamma in self.levels], axis=-1) for side in (0, 1)
+            np.stack([bounds[gamma][side] for gamma in self.levels], axis=-1) for side in (0, 1)
         )
         return Prediction(
-            point=self._back(point.T),
-            lower=self._on_values(self._back(lower)),
-            upper=self._on_values(self._back(upper)),
+            point=point_inside(point, bounds) if self._trained_apart else point,
+            lower=lower,
+            upper=upper,
             confidence=np.asarray(score).T,
             ood_p=np.stack([p for p, _ in ood], axis=1),
             ood_by=np.stack([by for _, by in ood], axis=1),
@@ -81,7 +84,7 @@ class Predictor:
         return np.asarray(values * std + mean)
 
     def _on_values(self, bounds: Array) -> Array:
-        """Bounds ``(N, T, K)`` that are on values of the target, on them to the last digit."""
+        """Bounds ``(N, T)`` that are on values of the target, on them to the last digit."""
         if self.model.calibrate == "cross":
             for t, scaler in enumerate(self.model.scalers):
                 if scaler.y_values is not None:
@@ -91,7 +94,7 @@ class Predictor:
     def _nested(self, answers: Sequence[tuple[Any, dict[float, Pair]]]) -> dict[float, Pair]:
         """Bounds by level, nested where parts were trained for one level each."""
         bounds = {gamma: pair for _, pairs in answers for gamma, pair in pairs.items()}
-        return bounds if len(self._parts) == 1 else nested(bounds)
+        return nested(bounds) if self._trained_apart else bounds
 
 
 class _LivePart:

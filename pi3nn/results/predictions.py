@@ -73,8 +73,8 @@ def bounds(
 ) -> dict[float, dict[str, Intervals]]:
     """The intervals of one model by level and set; nothing of a member that failed.
 
-    Those of a model that is trained for each level of its own are nested, with the point inside, as who
-    predicts with the model gets them.
+    Those of a model that is trained for each level of its own are nested, with the point inside (of a
+    single level, too), as who predicts with the model gets them.
     """
     found = {}
     for key in keys:
@@ -82,7 +82,9 @@ def bounds(
         for gamma in sorted(judged & set(levels)):
             if by_set := intervals(store, key, gamma):
                 found[gamma] = by_set
-    return _nested(found) if len(keys) > 1 else dict(sorted(found.items()))
+    # Of a member that serves every level the store has the coverage at many of them.
+    trained_apart = "reliability" not in store.result(keys[0])
+    return _nested(found) if trained_apart else dict(sorted(found.items()))
 
 
 def _nested(found: dict[float, dict[str, Intervals]]) -> dict[float, dict[str, Intervals]]:

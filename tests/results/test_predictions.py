@@ -99,6 +99,22 @@ def test_levels_that_were_trained_apart_are_nested_with_the_point_inside(
     assert table["prediction"].between(table["lower_0.8"], table["upper_0.8"]).all()
 
 
+def test_the_point_is_inside_the_interval_of_an_only_level(tmp_path: Path) -> None:
+    cfg = composed(
+        "dataset=yacht", "method=piven", "sweep={}", "method.hidden=8", "method.epochs=60", "seeds=[1]", "splits=[1]",
+        "levels=[0.2]", "calibrate=cross", "folds=2", "repeats=1", "workers=1", f"store={tmp_path / 'runs'}",
+    )  # fmt: skip
+    members, _ = run(cfg)
+    store = Store(tmp_path / "runs")
+    raw = intervals(store, members[0].key, 0.2)["train"]
+    assert ((raw.point < raw.lower) | (raw.upper < raw.point)).any()  # moved inwards past it
+    folder = tmp_path / "out"
+    folder.mkdir()
+    run_notes.leave(folder, run_notes.Note(store, [members[0].key], [0.2]))
+    table = predictions.table(folder)
+    assert table["prediction"].between(table["lower_0.2"], table["upper_0.2"]).all()
+
+
 def test_models_are_told_apart_by_what_differs_and_filtered_by_it(tmp_path: Path) -> None:
     cfg = composed(
         "dataset=yacht", "method=pi3nn", "sweep={method.hidden: [4, 8]}", "seeds=[1,2]", "splits=[1]",
