@@ -17,7 +17,8 @@ from tests.support.paper_records import export, runs
 PROMISED = [
     "experiment", "dataset", "method", "protocol", "split", "seed", "hidden", "set", "gamma", "n",
     "picp", "picp_low", "picp_high", "mpiw", "nmpiw", "rmse", "interval_score", "confidence_mean",
-    "confidence_std", "alpha", "beta", "nu", "status", "reason", "seconds", "key",
+    "confidence_std", "alpha", "beta", "nu", "status", "reason", "seconds", "time", "commit",
+    "host", "key",
 ]  # fmt: skip
 
 
