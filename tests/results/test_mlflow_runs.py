@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import sysconfig
 import tomllib
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pi3nn.cli.pi3nn_report import main
 from pi3nn.results import mlflow_runs, run_notes
 from tests.conftest import REPOSITORY
 from tests.support.commands import QUICK, pi3nn_run
+from tests.support.environments import environment as made
 from tests.support.runs import exit_code
 
 TWO_SCENARIOS = [*QUICK[:1], "splits=[1,2]", "seeds=[1,2]", *QUICK[3:]]
@@ -76,15 +76,9 @@ def test_no_old_mlflow_can_be_taken_for_it() -> None:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python with MLflow in it, and after that what this one has."""
-    folder = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    python = folder / "bin" / "python"
     extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     wanted = extras["optional-dependencies"]["mlflow"]
-    subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
-    (site,) = folder.glob("lib/python*/site-packages")
-    (site / "beside.pth").write_text(f"{REPOSITORY}\n{sysconfig.get_path('purelib')}\n")
-    return python
+    return made(tmp_path_factory.mktemp("environment"), *wanted)
 
 
 READ = """
