@@ -21,7 +21,7 @@ CROSS_FITS = ("cross", "plus")
 
 
 def repeats_for(n_rows: int) -> int:
-    """How often to cut so many rows anew: more rows say more at once (docs/choices.md)."""
+    """How often to cut so many rows anew: more rows say more at once (docs/choices_cross.md)."""
     return 4 if n_rows < 2000 else 2
 
 

@@ -65,7 +65,7 @@ SIZES = (
     Size(5000, 256, 4000, 256, 128, 1000),
     Size(20000, 256, 8000, 512, 128, 1500),
 )
-"""What settings are that were left open (docs/choices.md)."""
+"""What settings are that were left open (docs/choices_cross.md)."""
 
 OPEN = ("hidden", "steps", "batch", "spread_hidden", "spread_steps")
 """Settings that may be left open."""
