@@ -50,6 +50,7 @@ OTHERS = [
     CQRRegressor(epochs=60, hidden=16, learning_rate=0.01),
     PI3NNCrossRegressor(steps=100, repeats=1, levels=(0.8,)),
 ]
+DEFAULTS = [type(model)() for model in [PI3NN, *OTHERS]]
 QUICK = [
     PI3NNRegressor(steps=30, hidden=8, levels=(0.8, 0.5)),
     QDRegressor(epochs=10, hidden=8, levels=(0.8, 0.5)),
@@ -99,7 +100,7 @@ FEW = {"check_regressor_multioutput": "11 rows of 10 columns are too few for str
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [LinearRegressor(), QuantileRegressor(estimator=OTHERS[2])],
+    [LinearRegressor(), QuantileRegressor()],
     expected_failed_checks=lambda model: (
         UNEQUAL | FEW if isinstance(model, LinearRegressor) else UNEQUAL
     ),
@@ -109,10 +110,8 @@ def test_straight_lines_and_single_quantiles_pass_them(estimator: Any, check: An
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
-    [PI3NNRegressor(), CQRRegressor()], expected_failed_checks=lambda _: UNEQUAL
-)
-def test_pi3nn_and_cqr_pass_them_with_their_defaults(estimator: Any, check: Any) -> None:
+@parametrize_with_checks(DEFAULTS, expected_failed_checks=lambda _: UNEQUAL)
+def test_they_pass_them_with_their_defaults(estimator: Any, check: Any) -> None:
     checked(estimator, check)
 
 

@@ -11,10 +11,11 @@ import pytest
 import sklearn
 from mapie.regression import ConformalizedQuantileRegressor
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 import pi3nn
 from pi3nn import CQRRegressor, LinearRegressor, PI3NNRegressor, QuantileRegressor, SQRRegressor
@@ -56,6 +57,21 @@ def test_bounds_of_a_transformed_target_come_back_in_its_units() -> None:
     expected = np.exp(LinearRegressor(random_state=1).fit(x, np.log(y)).predict(x, levels=[0.8]))
     np.testing.assert_allclose(bounds, expected)
     assert np.mean((bounds[:, 0] <= y) & (y <= bounds[:, 1])) > 0.7
+
+
+def test_a_transformer_of_one_column_takes_the_bounds_below_each_other() -> None:
+    """As docs/own-data.md says: scikit-learn hands it all columns at once, which it can't take."""
+    x, y = rows()
+    wrapped = TransformedTargetRegressor(
+        LinearRegressor(random_state=1), transformer=PowerTransformer()
+    ).fit(x, y)
+    with pytest.raises(ValueError, match="expecting 1 features"):
+        wrapped.predict(x, levels=LEVELS)
+    bounds = wrapped.regressor_.predict_interval(x, LEVELS)  # (rows, levels, 2)
+    column = wrapped.transformer_.inverse_transform(bounds.reshape(-1, 1))
+    lower, upper = column.reshape(bounds.shape)[:, 1].T
+    assert np.mean((lower <= y) & (y <= upper)) > 0.7
+    assert ((lower <= wrapped.predict(x)) & (wrapped.predict(x) <= upper)).all()
 
 
 def test_a_search_takes_the_scorer_and_its_best_estimator_has_intervals() -> None:
@@ -107,12 +123,13 @@ def test_weights_and_levels_are_routed_as_metadata() -> None:
     assert plain.best_score_ != asked.best_score_  # the same fits, other weights of their rows
 
 
-def test_sparse_rows_are_the_same_rows() -> None:
+@pytest.mark.parametrize("one", [LinearRegressor(random_state=1), MODEL])
+def test_sparse_rows_are_the_same_rows(one: Any) -> None:
     x, y = rows()
     x[x < 0] = 0
-    dense = LinearRegressor(random_state=1).fit(x, y)
+    dense = clone(one).fit(x, y)
     for make in (sparse.csr_matrix, sparse.coo_array):
-        model = LinearRegressor(random_state=1).fit(make(x), y)
+        model = clone(one).fit(make(x), y)
         np.testing.assert_array_equal(model.predict_interval(make(x)), dense.predict_interval(x))
 
 
