@@ -45,6 +45,10 @@ INSTEAD = {
         "experiment=cubic10d_tuning method=der repeats=1 folds=2 method.epochs=1"
     ),
     "hydra.sweeper.trials=45": "hydra.sweeper.trials=3",
+    # four methods: two of them, briefly
+    "method=pi3nn_cross,cqr,sqr,der hydra.sweeper.sampler=GridSampler hydra.sweeper.trials=4": (
+        "method=sqr,der method.epochs=3 repeats=1 hydra.sweeper.sampler=GridSampler hydra.sweeper.trials=2"
+    ),
     "dataset=boston,wine": "dataset=boston,yacht",
     # flights are downloaded: what it would do
     "splits=[1,2,3,4] seeds=[10,1,2,3,4,5,6,7,8,9]": "explain=true",
