@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -213,12 +213,16 @@ def _with_value(key: str, keys: Sequence[str], base: DictConfig) -> str:
 def _base(overrides: Sequence[str]) -> DictConfig | None:
     """The configuration with only the choices of `overrides` made, the first of each sweep; None
     where these alone are what was refused."""
-    pairs = (text.lstrip("+").partition("=")[::2] for text in overrides)
-    chosen = [f"{key}={value.split(',')[0]}" for key, value in pairs if refusals.is_group(key)]
     try:
-        return config.composed(*chosen, *config.search_path())
+        return config.composed(*_choices(overrides), *config.search_path())
     except Exception:  # whatever Hydra says of them, it has said once already
         return None
+
+
+def _choices(overrides: Sequence[str]) -> list[str]:
+    """What `overrides` choose, the first of each sweep."""
+    pairs = (text.lstrip("+").partition("=")[::2] for text in overrides)
+    return [f"{key}={value.split(',')[0]}" for key, value in pairs if refusals.is_group(key)]
 
 
 def _below_nothing(overrides: Sequence[str], base: DictConfig) -> str | None:
@@ -261,16 +265,21 @@ def _in_hydras_words(overrides: Sequence[str], error: Exception) -> str:
     said = text if full_key in text else f"{full_key}: {text}"
     if any(key in said for key in (text.lstrip("+").partition("=")[0] for text in overrides)):
         return said
-    suspects = (_refused, lambda typed: "${" in typed, lambda typed: "hydra" in typed)
+    choices = _choices(overrides)
+    suspects: list[Callable[[str], bool]] = [
+        lambda typed: _refused(choices, typed),
+        lambda typed: "${" in typed,
+        lambda typed: "hydra" in typed,
+    ]
     found = (typed for is_it in suspects for typed in overrides if is_it(typed))
     culprit = next(found, None)
     return f"'{culprit}' can't be used: {said}" if culprit else said
 
 
-def _refused(text: str) -> bool:
-    """Whether an override is refused even on its own."""
+def _refused(choices: Sequence[str], text: str) -> bool:
+    """Whether an override is refused even with nothing but the `choices` made."""
     try:
-        config.composed(text)
+        config.composed(*choices, text, *config.search_path())
     except Exception:  # of whatever kind
         return True
     return False

@@ -122,7 +122,7 @@ def _wrong(module: str, line: list[str], code: Any, out: str, err: str, seconds:
         if not any(word in said for word in _words(line)):
             wrong.append("it names nothing that was typed")
     elif code == 1:
-        some_jobs = "-m" in " ".join(line) and "jobs failed" in said
+        some_jobs = "-m" in " ".join(line) and " failed:" in said
         if not (some_jobs or "verify" in line):
             wrong.append("exit code 1")
     elif code != 0:
