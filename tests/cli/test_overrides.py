@@ -46,6 +46,7 @@ def test_what_trains_nothing_leaves_no_folder() -> None:
         ("--info dataset=yacht", "dataset=yacht --info"),
         ("--info defaults dataset=yacht", "dataset=yacht --info defaults"),
         ("-m dataset=yacht -cd a=b", "dataset=yacht -m -cd a=b"),
+        ("dataset=yacht --hydra-help", "--hydra-help"),
         ("plan=1 -m", "plan=1 hydra.run.dir=. hydra.output_subdir=null -m"),
     ],
 )
