@@ -60,8 +60,8 @@ def run_command(
 
 
 def _version_or(command: Callable[[list[str]], int], typed: list[str]) -> int:
-    """Say what is installed if that is all that is asked, else run the command."""
-    if typed != ["--version"]:
+    """Say what is installed if that is asked, whatever else is typed, else run the command."""
+    if "--version" not in typed:
         return command(typed)
     # By its name: commands that read results work without the engine, which is asked only here.
     print(importlib.import_module("pi3nn.cli.version").text())

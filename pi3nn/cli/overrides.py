@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from hydra.errors import HydraException
 from omegaconf import BooleanNode, DictConfig
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import OmegaConfBaseException, ValidationError
 
 from pi3nn import config, paths
 from pi3nn.cli import options as hydra_options
@@ -40,6 +40,8 @@ def as_hydra_wants(arguments: Sequence[str]) -> list[str]:
     config.use_folders(arguments, only=True)
     typed, options = _apart(arguments)
     hydra_options.check(options, typed)
+    if "--hydra-help" in options:
+        return ["--hydra-help"]
     refusals.check(typed)
     config.check_chosen(typed)
     about_table = _about_table(typed)
@@ -137,10 +139,21 @@ def explain(arguments: Sequence[str], error: Exception) -> str:
     first = [_unreadable, _unknown_choice, _swept_key]
     sentences = (say(text) for text in overrides for say in first)
     sentence = next(filter(None, sentences), None)
-    if not sentence and (base := _base(overrides)) is not None:
+    of_value = isinstance(_cause(error), ValidationError)  # the key of which there is
+    base = None if sentence or of_value else _base(overrides)
+    if base is not None:
         sentence = _below_nothing(overrides, base) or _about_keys(overrides, base)
     sentence = sentence or _not_made_for_it(error) or _needs_another(overrides, error)
-    return sentence or _in_hydras_words(overrides, error)
+    # Choices that can be composed are not what is refused.
+    choices = _choices(overrides) if of_value or base is not None else []
+    return sentence or _in_hydras_words(overrides, choices, error)
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The innermost error of Hydra's or OmegaConf's, which knows the most."""
+    while isinstance(error.__cause__, (OmegaConfBaseException, HydraException)):
+        error = error.__cause__
+    return error
 
 
 def _not_made_for_it(error: Exception) -> str | None:
@@ -213,12 +226,16 @@ def _with_value(key: str, keys: Sequence[str], base: DictConfig) -> str:
 def _base(overrides: Sequence[str]) -> DictConfig | None:
     """The configuration with only the choices of `overrides` made, the first of each sweep; None
     where these alone are what was refused."""
-    pairs = (text.lstrip("+").partition("=")[::2] for text in overrides)
-    chosen = [f"{key}={value.split(',')[0]}" for key, value in pairs if refusals.is_group(key)]
     try:
-        return config.composed(*chosen, *config.search_path())
+        return config.composed(*_choices(overrides), *config.search_path())
     except Exception:  # whatever Hydra says of them, it has said once already
         return None
+
+
+def _choices(overrides: Sequence[str]) -> list[str]:
+    """What `overrides` choose, the first of each sweep."""
+    pairs = (text.lstrip("+").partition("=")[::2] for text in overrides)
+    return [f"{key}={value.split(',')[0]}" for key, value in pairs if refusals.is_group(key)]
 
 
 def _below_nothing(overrides: Sequence[str], base: DictConfig) -> str | None:
@@ -251,26 +268,29 @@ def _needs_another(overrides: Sequence[str], error: Exception) -> str | None:
     )
 
 
-def _in_hydras_words(overrides: Sequence[str], error: Exception) -> str:
-    """The message without its stack of frames, with the key or what was typed."""
-    cause = error
-    while isinstance(cause.__cause__, (OmegaConfBaseException, HydraException)):
-        cause = cause.__cause__
+def _in_hydras_words(overrides: Sequence[str], choices: Sequence[str], error: Exception) -> str:
+    """The message without its stack of frames, with the key or what was typed beside the `choices`."""
+    cause = _cause(error)
     full_key = str(getattr(cause, "full_key", None) or "")
     text = first_line(cause) or "Hydra takes no such value"
     said = text if full_key in text else f"{full_key}: {text}"
     if any(key in said for key in (text.lstrip("+").partition("=")[0] for text in overrides)):
         return said
-    suspects = (_refused, lambda typed: "${" in typed, lambda typed: "hydra" in typed)
-    found = (typed for is_it in suspects for typed in overrides if is_it(typed))
+    others = [text for text in overrides if text not in choices]
+    suspects: list[Callable[[str], bool]] = [
+        lambda typed: _refused(choices, typed),
+        lambda typed: "${" in typed,
+        lambda typed: "hydra" in typed,
+    ]
+    found = (typed for is_it in suspects for typed in others if is_it(typed))
     culprit = next(found, None)
     return f"'{culprit}' can't be used: {said}" if culprit else said
 
 
-def _refused(text: str) -> bool:
-    """Whether an override is refused even on its own."""
+def _refused(choices: Sequence[str], text: str) -> bool:
+    """Whether an override is refused even with nothing but the `choices` made."""
     try:
-        config.composed(text)
+        config.composed(*choices, text, *config.search_path())
     except Exception:  # of whatever kind
         return True
     return False

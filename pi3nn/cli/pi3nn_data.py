@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pi3nn.cli.main import parser_of, run_command
-from pi3nn.errors import UserError
+from pi3nn.errors import UserError, counted
 
 if TYPE_CHECKING:
     from pi3nn.data.base import Column, Dataset
@@ -160,7 +160,7 @@ def _verify(_options: argparse.Namespace) -> int:
     if wrong:
         print(f"{len(wrong)} of {len(results)} files are wrong: {', '.join(wrong)}")
         return 1
-    print(f"{len(results)} files are here, all with the right SHA-256")
+    print(f"{counted(len(results), 'file')} here, all with the right SHA-256")
     return 0
 
 

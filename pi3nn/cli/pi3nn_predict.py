@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from pi3nn.cli.main import run_command
-from pi3nn.errors import UserError, nearest
+from pi3nn.errors import UserError, counted, nearest
 
 _HELP = """\
 Prediction intervals for the rows of a table, from a model that pi3nn-run left behind.
@@ -88,7 +88,7 @@ def _predict(values: Mapping[str, str]) -> int:
     summary = prediction.predict_file(saved, data, levels or saved.levels, output, below)
     for line in _lines(summary, below):
         print(line, file=sys.stderr)
-    print(f"{summary.rows} rows in {output}, {summary.flagged} of them flagged ood")
+    print(f"{counted(summary.rows, 'row')} in {output}, {summary.flagged} of them flagged ood")
     return 0
 
 

@@ -75,7 +75,8 @@ def _no_name(text: str) -> str | None:
     if isinstance(value, dict) or all(_is_name(each) for each in several):
         return None  # of a mapping, `config.check_chosen` says how to write it
     choices = config.names(key)
-    return f"'{text}': {key}= takes a name" + (f", one of {', '.join(choices)}" if choices else "")
+    which = f", one of {', '.join(choices)}" if choices else ": --hydra-help lists what there is"
+    return f"'{text}': {key}= takes a name{which}"
 
 
 def _is_name(value: object) -> bool:

@@ -47,12 +47,14 @@ def table(folder: Path, filters: Sequence[str] = ()) -> pd.DataFrame:
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if rows.empty:
         raise UserError(f"every training of {folder} failed; pi3nn-report records says why")
+    sets = set(rows["set"])
     for text in filters:
         key, values = records.parsed(text)
         if key not in rows:
             raise UserError(
                 f"predictions have no column '{key}'{nearest(key, list(map(str, rows)))}"
             )
+        records.check_there(key, values, sets if key == "set" else ())
         rows = rows[records.matches(rows[key], values)]
     return rows.reset_index(drop=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,14 +39,23 @@ def table(stores: Sequence[Store], filters: Sequence[str] = ()) -> pd.DataFrame:
     Columns: `COLUMNS`, `ORIGIN`, then ``method.<name>`` for every hyper-parameter that was swept. A filter is
     ``key=value`` or ``key=value1,value2``; the key is a column, or any key of a member's
     configuration, such as ``method.c``, ``scaling`` or ``dataset.source``.
+
+    Raises
+    ------
+    UserError
+        If no store is named, or a filter makes no sense, or names what no record has, such as a
+        data set that was never run.
     """
     rows, seen = [], set[str]()
     if not stores:
         raise UserError("no store is named: give its folder behind --store, or leave --store out")
     chosen = [text.partition("=")[::2] for text in filters]
     asked = {key: values.split(",") for key, values in chosen if key in _TEXTS}
+    there: dict[str, set[str]] = {key: set() for key in asked}
 
     def accept(labels: Mapping[str, Any]) -> bool:
+        for key in there.keys() & labels.keys():
+            there[key].add(str(labels[key]))
         return all(str(labels[key]) in values for key, values in asked.items() if key in labels)
 
     for store in stores:
@@ -58,8 +67,10 @@ def table(stores: Sequence[Store], filters: Sequence[str] = ()) -> pd.DataFrame:
     records = pd.concat(rows, ignore_index=True)
     if records.empty:
         return pd.DataFrame(columns=[*COLUMNS, *ORIGIN])
+    there["set"] = set(records["set"].dropna())
     for text in filters:
         key, values = parsed(text)
+        check_there(key, values, there.get(key, ()))
         if key in ORIGIN:
             records = _with_origin(records, stores)
         if key in records:
@@ -114,6 +125,22 @@ def parsed(text: str) -> tuple[str, list[str]]:
     if not equals:
         raise UserError(f"'{text}' is not a filter of the form column=value")
     return key, values.split(",")
+
+
+def check_there(key: str, values: Sequence[str], there: Collection[str]) -> None:
+    """Refuse names none of which is `there`: that is a slip, and no answer. Of other columns there may
+    be nothing `there` to compare with.
+
+    Raises
+    ------
+    UserError
+        With the nearest name, and all there are.
+    """
+    if there and not set(values) & set(there):
+        raise UserError(
+            f"nothing has {key}={','.join(values)}{nearest(values[0], there)}; there is {key}="
+            f"{','.join(sorted(there))}"
+        )
 
 
 def _configs(keys: Iterable[str], stores: Sequence[Store]) -> dict[str, dict[str, Any]]:

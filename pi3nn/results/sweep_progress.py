@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pi3nn.cluster import slurm, standing, submissions
+from pi3nn.errors import counted
 from pi3nn.results.sweep_table import SweptJob
 from pi3nn.store import Store
 
@@ -45,7 +46,7 @@ class Progress:
     def lines(self) -> Iterator[str]:
         """For the screen: counts, a line for every reason, and what to do."""
         lacking = sum(why.members for why in self.missing)
-        yield f"{self.members} members: {self.members - lacking} stored, {lacking} missing"
+        yield f"{counted(self.members, 'member')}: {self.members - lacking} stored, {lacking} missing"
         for why in self.missing:
             yield f"  {why.members} {why.state}" + (f": {why.why}" if why.why else "")
         yield f"{len(self.done)} of {self.jobs} jobs are done"

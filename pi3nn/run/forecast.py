@@ -83,7 +83,7 @@ def describe(
     if few := options.too_few_workers(len(plan.stacks)):
         yield few
     yield from rows_left_out(to_train)
-    mixed = f"from past runs, and a short probe for {plan.probed} stacks"
+    mixed = f"from past runs, and a short probe for {counted(plan.probed, 'stack')}"
     source = {0: "from past runs", plan.uncut: "from a short probe"}.get(plan.probed, mixed)
     seconds = plan.end(workers)
     yield f"about {readable(seconds)} ({source})"

@@ -16,7 +16,7 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from pi3nn import config
-from pi3nn.errors import UserError, first_line, sentence
+from pi3nn.errors import UserError, counted, first_line, sentence
 from pi3nn.paper import exports
 from pi3nn.paper.tasks import Task
 from pi3nn.run import execute, forecast
@@ -60,10 +60,12 @@ def _run(job: TaskRun, store: Store, folder: Path) -> str:
     if failures:
         first = next(iter(failures.values()))
         reason = f"{type(first).__name__}: {first_line(first)}"
-        raise UserError(f"{len(failures)} of {len(asked.members)} members failed: {reason}")
+        raise UserError(
+            f"{len(failures)} of {counted(len(asked.members), 'member')} failed: {reason}"
+        )
     exports.write(folder, job.task, store, asked.keys, asked.levels)
     taken = forecast.readable(time.monotonic() - started)
-    return f"{len(asked.members)} members, {trained} trained, exported after {taken}"
+    return f"{counted(len(asked.members), 'member')}, {trained} trained, exported after {taken}"
 
 
 def run_all(jobs: Sequence[TaskRun], store: Store, folder: Path) -> Iterator[tuple[TaskRun, str]]:
@@ -96,25 +98,25 @@ def describe(jobs: Sequence[TaskRun], store: Store, probing: bool) -> Iterator[s
     total, unknown = 0.0, 0
     for job, of_job in zip(good, portions, strict=True):
         seconds = [time for time in itertools.islice(times, len(of_job)) if time is not None]
-        to_train, members = sum(map(len, of_job)), len(job.asked.members)
-        line = f"  {job.task.name:<36} {members:>4} members, {to_train:>4} to train"
+        to_train, asked = sum(map(len, of_job)), counted(len(job.asked.members), "member")
+        line = f"  {job.task.name:<36} {asked:>12}, {to_train:>4} to train"
         if of_job and len(seconds) == len(of_job):
             taken = forecast.end(seconds, min(job.asked.options.processes, len(of_job)))
             total += taken
-            line += f" in {len(of_job)} stacks, about {forecast.readable(taken)}"
+            line += f" in {counted(len(of_job), 'stack')}, about {forecast.readable(taken)}"
         elif of_job:
             unknown += 1
-            line += f" in {len(of_job)} stacks"
+            line += f" in {counted(len(of_job), 'stack')}"
         yield line
     for job in jobs:
         if job.failure:
             yield f"  {job.task.name}: {job.failure}"
     members = sum(len(job.asked.members) for job in good)
     to_train = sum(len(stack) for of_job in portions for stack in of_job)
-    line = f"{len(good)} shards, {members} members, {to_train} to train"
+    line = f"{counted(len(good), 'shard')}, {counted(members, 'member')}, {to_train} to train"
     if total:
         line += f", about {forecast.readable(total)} (less where training stops early)"
-    yield line + (f"; no time is known for {unknown} shards" if unknown else "")
+    yield line + (f"; no time is known for {counted(unknown, 'shard')}" if unknown else "")
 
 
 def _times(portions: list[list[Member]], store: Store, probing: bool) -> list[float | None]:

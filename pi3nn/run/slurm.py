@@ -21,7 +21,7 @@ from typing import Any
 from pi3nn.cluster import slurm, standing, submissions
 from pi3nn.cluster.submissions import Shard
 from pi3nn.engine.native import handed
-from pi3nn.errors import UserError, first_line, sentence
+from pi3nn.errors import UserError, counted, first_line, sentence
 from pi3nn.run import execute, forecast, launch
 from pi3nn.run.execute import Wanted
 from pi3nn.run.launch import Launching
@@ -90,11 +90,13 @@ def said(wanted: Wanted, mine: Sequence[Shard], others: Sequence[Shard]) -> Iter
     counts = [len(members & _keys(shards)) for shards in (mine, others)]
     if mine:
         job = mine[0].job.partition("_")[0]
-        yield f"submitted {counts[0]} members in {len(mine)} shards: job {job} (to stop: scancel {job})"
+        what = f"{counted(counts[0], 'member')} in {counted(len(mine), 'shard')}"
+        yield f"submitted {what}: job {job} (to stop: scancel {job})"
     if others:
-        yield f"{counts[1]} members are queued already, in {len(others)} shards"
+        what = f"{counted(counts[1], 'member')} in {counted(len(others), 'shard')}"
+        yield f"queued already: {what}"
     if not mine and not others:
-        yield f"nothing to submit: all {len(wanted.members)} members are stored"
+        yield f"nothing to submit: {counted(len(wanted.members), 'member')}, all stored"
 
 
 def queued(store: Store) -> list[Shard]:

@@ -84,7 +84,9 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob) -
         sweep_notes.leave(hydra.folder, [_done(job.swept, job.asked) for job in good])
         execute.mended(lambda: _train_and_finish(good, hydra))
     if failed := _failures(jobs):
-        raise SweepError("\n".join([f"{len(failed)} of {len(jobs)} jobs failed:", *failed]))
+        raise SweepError(
+            "\n".join([f"{len(failed)} of {counted(len(jobs), 'job')} failed:", *failed])
+        )
 
 
 def check_launcher(asked: Request, hydra: Launching) -> None:
@@ -186,8 +188,9 @@ def _by_store(jobs: Sequence[SweepJob]) -> Iterator[execute.Wanted]:
 def train(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) -> None:
     """Train what is missing of what jobs ask for; note in them what failed."""
     for wanted in _by_store(jobs):
-        counts = f"{len(wanted.members)} members, {len(wanted.missing(options))} to train"
-        print(f"sweep of {len(jobs)} jobs: {counts}", file=sys.stderr, flush=True)
+        members = counted(len(wanted.members), "member")
+        counts = f"{members}, {len(wanted.missing(options))} to train"
+        print(f"sweep of {counted(len(jobs), 'job')}: {counts}", file=sys.stderr, flush=True)
         if hydra.in_process:
             errors: execute.Failures = {}
             execute.ensure(wanted, options, errors)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pi3nn import atomic
+from pi3nn.errors import counted
 from pi3nn.store.folders import Folder, is_ours
 from pi3nn.store.packs import ENDING, Mark, NotWholeError, Pack, Place, open_file
 
@@ -78,7 +79,7 @@ class Index:
         for name, keys in gone.items():
             lost = self._count_lost(keys)
             if lost and not any((self._root / ASIDE).glob(f"{name}-*")):
-                self._on_damage(name, f"it is gone, with {lost} members")
+                self._on_damage(name, f"it is gone, with {counted(lost, 'member')}")
         self._tell_lost()
         self._write()
 

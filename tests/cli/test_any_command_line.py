@@ -9,20 +9,26 @@ most in this process, with ``plan=true``, some as a person types them. By hand, 
 from __future__ import annotations
 
 import contextlib
+import copy
 import gc
 import importlib
 import io
 import itertools
 import os
-import time
+import re
+import signal
+import subprocess
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.hydra import Hydra
+from hydra.core.config_store import ConfigStore
 
+from pi3nn.errors import on_one_line
 from pi3nn.run import forecast
 from tests.support import command_lines
 from tests.support.commands import command
@@ -33,6 +39,10 @@ PARTS = 8  # that several workers share
 OF_OTHERS = 400  # lines of the other commands, beside those
 REAL = 50
 LONGEST = 60.0  # seconds that a line may take
+
+
+class TooLongError(BaseException):
+    """Nothing that guards against errors may catch it."""
 
 
 @pytest.fixture
@@ -49,8 +59,19 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes long and is not asked about here: probes, and composing twice."""
+    """What takes long and is not asked about here: probes, composing twice, and parsing YAMLs again
+    or copying all schemas each time that it composes."""
     monkeypatch.setattr(forecast, "probe", lambda stack, budget: 1.0)
+    monkeypatch.setattr(ConfigStore, "__deepcopy__", lambda self, _: self, raising=False)
+    load, loaded = FileConfigSource.load_config, dict[tuple[str, str], Any]()
+
+    def load_once(self: FileConfigSource, config_path: str) -> Any:
+        place = (str(Path(self.path).absolute()), config_path)
+        if place not in loaded:
+            loaded[place] = load(self, config_path)
+        return copy.deepcopy(loaded[place])
+
+    monkeypatch.setattr(FileConfigSource, "load_config", load_once)
     monkeypatch.setattr(gc, "freeze", lambda: None)  # a process that goes on needs its memory back
     mode = Hydra.get_mode
 
@@ -70,6 +91,15 @@ def test_any_line_of_pi3nn_run_ends_well_or_in_one_sentence(part: int) -> None:
     _none(filter(None, (_problem("pi3nn_run", line) for line in typed)))
 
 
+@pytest.mark.parametrize("line", command_lines.FOUND, ids=" ".join)
+@pytest.mark.usefixtures("own_folder", "in_this_process")
+def test_lines_that_somebody_typed_end_well_or_in_one_sentence(line: list[str]) -> None:
+    module, *words = line
+    if module == "pi3nn_run":
+        words.append("plan=true")
+    _none(filter(None, [_problem(module, words)]))
+
+
 @pytest.mark.usefixtures("own_folder", "in_this_process")
 def test_any_line_of_the_other_commands_ends_well_or_in_one_sentence() -> None:
     lines = itertools.islice(command_lines.of_others(SEED), OF_OTHERS)
@@ -81,10 +111,12 @@ def test_any_line_as_it_is_typed_ends_well_or_in_one_sentence(own_folder: Path) 
     lines = itertools.islice(command_lines.of_runs_that_train(SEED), REAL)
     problems = []
     for line in lines:
-        started = time.monotonic()
-        done = command("pi3nn_run", own_folder, *line)
-        seconds = time.monotonic() - started
-        said = _wrong("pi3nn_run", line, done.returncode, done.stdout, done.stderr, seconds)
+        try:
+            done = command("pi3nn_run", own_folder, *line, seconds=LONGEST)
+        except subprocess.TimeoutExpired as late:
+            problems.append(f"{line}\n{late}")
+            continue
+        said = _wrong("pi3nn_run", line, done.returncode, done.stdout, done.stderr)
         problems += [said] if said else []
     _none(iter(problems))
 
@@ -97,33 +129,50 @@ def _none(problems: Iterator[str]) -> None:
 def _problem(module: str, line: list[str]) -> str:
     """What is wrong with how a command ends, in this process; empty if nothing is."""
     main = importlib.import_module(f"pi3nn.cli.{module}").main
-    out, err, started = io.StringIO(), io.StringIO(), time.monotonic()
+    out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            main(line)
+            with _in_time():
+                main(line)
             code: Any = None
         except SystemExit as ended:
             code = ended.code
         except BaseException:
             return f"{line}\n{''.join(traceback.format_exc())}"
-    return _wrong(module, line, code, out.getvalue(), err.getvalue(), time.monotonic() - started)
+    return _wrong(module, line, code, out.getvalue(), err.getvalue())
 
 
-def _wrong(module: str, line: list[str], code: Any, out: str, err: str, seconds: float) -> str:
+@contextlib.contextmanager
+def _in_time() -> Iterator[None]:
+    """Whatever hangs is ended, with a traceback of where it was."""
+
+    def end(*_: object) -> NoReturn:
+        raise TooLongError(f"more than {LONGEST:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, LONGEST)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _wrong(module: str, line: list[str], code: Any, out: str, err: str) -> str:
     name, said = module.replace("_", "-"), err.strip()
     wrong = []
     if "Traceback" in out + err:
         wrong.append("a traceback")
-    if seconds > LONGEST:
-        wrong.append(f"{seconds:.0f} s")
     if code == 2:
         if len(said.splitlines()) != 1 or not said.startswith(f"{name}: "):
             wrong.append("not one sentence")
-        if not any(word in said for word in _words(line)):
+        if not any(_is_named(word, said) for word in _words(line)):
             wrong.append("it names nothing that was typed")
+        if _is_echo(line, said.removeprefix(f"{name}: ")):
+            wrong.append("it says nothing but what was typed")
     elif code == 1:
-        some_jobs = "-m" in " ".join(line) and "jobs failed" in said
-        if not (some_jobs or "verify" in line):
+        some_jobs = "-m" in " ".join(line) and " failed:" in said
+        if not (some_jobs or {"verify", "sweep"} & set(line)):
             wrong.append("exit code 1")
     elif code != 0:
         wrong.append(f"exit code {code}")
@@ -131,8 +180,30 @@ def _wrong(module: str, line: list[str], code: Any, out: str, err: str, seconds:
 
 
 def _words(line: list[str]) -> Iterator[str]:
-    """What a sentence may name: keys, values, options; and of keys that were left out, theirs."""
+    """What a sentence may name: keys, options, files; and of what was left out, its name.
+
+    Choices stand at the beginning of most lines: their bare names ("method") say nothing.
+    """
     for text in line:
-        key, _, value = text.lstrip("+~").partition("=")
-        yield from (word for word in (key, key.rpartition(".")[2], value) if word)
-    yield from ("is missing", "are required", "model", "--", "results/runs", "results/paper")
+        key, equals, value = text.lstrip("+~").partition("=")
+        bare = key.partition("@")[0] in ("method", "dataset", "experiment", "protocol")
+        yield from (text, f"{key}=") if bare else (key, key.rpartition(".")[2])
+        if not equals or not key or re.search(r"[^\W\d]{3}", value):  # a file; no number is a name
+            yield from (on_one_line(value or text),) if text else ("arguments: ;", "''")
+        if re.match("-[a-z]", text):
+            yield "--"  # by its long name
+    yield from ("is missing", "are required", "model=", "data=", "results/runs", "results/paper")
+
+
+def _is_named(word: str, said: str) -> bool:
+    """Whether a word, as a whole, is in what is said."""
+    whole = rf"(?<![\w.]){re.escape(word)}(?![\w.]*\w)" if word[-1:].isalnum() else re.escape(word)
+    return bool(word) and re.search(whole, said) is not None
+
+
+def _is_echo(line: list[str], said: str) -> bool:
+    """Whether fewer than three words remain where all that was typed is taken away."""
+    typed = {part for text in line for part in (text, *text.partition("=")) if part}
+    for part in sorted(typed, key=len, reverse=True):
+        said = said.replace(part, " ")
+    return len(re.findall(r"[^\W\d]{2,}", said)) < 3

@@ -42,7 +42,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
 def test_every_command_says_its_version_and_engine(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert exit_code(COMMANDS[name].main, "--version") == 0
+    assert exit_code(COMMANDS[name].main, "dataset=boston", "--version") == 0
     engine = r"(native|PyTorch) engine \(.+\)"
     assert re.fullmatch(
         rf"pi3nn {re.escape(pi3nn.__version__)}, {engine}\n", capsys.readouterr().out

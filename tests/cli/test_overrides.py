@@ -11,6 +11,8 @@ from pi3nn.cli import overrides
 from pi3nn.errors import UserError
 from tests.support.own_yamls import HOMES, own_folder
 
+WRONG = "hydra.verbose={a: 1}"
+
 
 @pytest.mark.parametrize(
     ("typed", "completed"),
@@ -44,6 +46,7 @@ def test_what_trains_nothing_leaves_no_folder() -> None:
         ("--info dataset=yacht", "dataset=yacht --info"),
         ("--info defaults dataset=yacht", "dataset=yacht --info defaults"),
         ("-m dataset=yacht -cd a=b", "dataset=yacht -m -cd a=b"),
+        ("dataset=yacht --hydra-help", "--hydra-help"),
         ("plan=1 -m", "plan=1 hydra.run.dir=. hydra.output_subdir=null -m"),
     ],
 )
@@ -169,5 +172,12 @@ def test_what_hydra_could_not_explain_is_refused_before_it_sees_it(typed: str, w
 def test_what_hydra_says_of_a_key_comes_with_what_was_typed() -> None:
     said = overrides.explain(["encoder.units=3"], AssertionError("Unexpected type for root"))
     assert said == "'encoder.units=3' sets a key of encoder, which is null here: leave it out"
-    said = overrides.explain(["hydra.verbose={a: 1}"], AssertionError())
-    assert said == "'hydra.verbose={a: 1}' can't be used: Hydra takes no such value"
+    said = overrides.explain(["dataset=table", "dataset.path=a", WRONG], AssertionError())
+    assert said == f"'{WRONG}' can't be used: Hydra takes no such value"
+
+
+def test_beside_a_mistake_a_choice_of_ones_own_is_not_blamed(tmp_path: Path) -> None:
+    own_folder(tmp_path, dataset_homes=HOMES)
+    typed = [f"--config-dir={tmp_path}", "dataset=homes", WRONG]
+    overrides.as_hydra_wants(typed)
+    assert overrides.explain(typed, AssertionError()).startswith(f"'{WRONG}' can't be used")

@@ -46,6 +46,9 @@ from tests.support.runs import exit_code
         (["--nowhere"], "unrecognized arguments: --nowhere"),
         (["--cfg", "job", "--package", "nowhere"], "package 'nowhere' not found in config: leave"),
         (["dataset=cubic10d", "dataset.shifts=[1e300]"], "dataset.shifts=1e+300: from"),
+        (["levels=[1.5]", "hydra.run.dir=a/${hydra:job.name}"], "levels has 1.5"),
+        (["levels=[1.5]", "hydra.run.dir=a/b", "hydra.output_subdir=c/d"], "levels has 1.5"),
+        (["levels=[1.5]", "hydra.output_subdir=null"], "levels has 1.5"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(
@@ -60,7 +63,21 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     said = capsys.readouterr().err
     assert words in said
     assert len(said.strip().splitlines()) == 1
-    assert not list(tmp_path.glob("results/runs/*"))
+    assert not list(tmp_path.iterdir()), "something half-written"
+
+
+def test_a_refused_run_takes_nothing_away_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "results" / "mine"
+    place.mkdir(parents=True)
+    assert exit_code(main, "levels=[1.5]", "hydra.run.dir=results/mine/a") == 2
+    assert not list(place.iterdir())
+    assert exit_code(main, "levels=[1.5]", "hydra.run.dir=results/mine") == 2
+    assert place.is_dir()
+    assert exit_code(main, "levels=[1.5]", "hydra.run.dir=b", "hydra/job_logging=default") == 2
+    assert list((tmp_path / "b").glob("*.log")), "a log that was asked for"
 
 
 def test_help_is_quick_fits_a_screen_and_names_every_choice(tmp_path: Path) -> None:

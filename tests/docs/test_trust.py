@@ -12,13 +12,15 @@ PROMISES = [
 ]
 
 
-def test_every_promise_names_the_file_that_tests_it() -> None:
+def test_every_promise_names_the_tests_that_hold_it() -> None:
     assert len(PROMISES) > 20
     for promise, tests, found in PROMISES:
-        files = re.findall(r"`([\w/]+\.py)`", tests)
-        assert files, promise
-        for file in files:
-            assert (REPOSITORY / "tests" / file).is_file(), f"{promise}: there is no tests/{file}"
+        named = re.findall(r"`([\w/]+\.py)::(\w+)`", tests)
+        assert len(named) == tests.count("`") / 2 > 0, f"{promise}: file.py::test, not {tests}"
+        for file, test in named:
+            source = (REPOSITORY / "tests" / file).read_text(encoding="utf-8")
+            assert f"\ndef {test}(" in source, f"{promise}: tests/{file} has no {test}"
+            assert test.startswith("test_"), f"{promise}: {test} is run by nobody"
         assert re.search("held|mended", found), promise
 
 

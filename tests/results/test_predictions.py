@@ -128,3 +128,5 @@ def test_models_are_told_apart_by_what_differs_and_filtered_by_it(tmp_path: Path
     assert len(table) == len(members[0].split.sets["test"].y)
     with pytest.raises(UserError, match="did you mean 'set'"):
         predictions.table(folder, ["sets=test"])
+    with pytest.raises(UserError, match="nothing has set=tset"):
+        predictions.table(folder, ["set=tset"])

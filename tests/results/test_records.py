@@ -86,6 +86,18 @@ def test_a_mistake_in_a_filter_is_told(text: str, sentence: str) -> None:
         records.table([members()], [text])
 
 
+def test_what_was_never_run_is_a_mistake_and_no_empty_table() -> None:
+    two = Members(pd.concat([runs("boston", "pi3nn", "paper"), runs("yacht", "qd", "paper")]))
+    stores: Any = [two]
+    words = r"nothing has dataset=bostn \(did you mean 'boston'\?\); there is dataset=boston,yacht"
+    with pytest.raises(UserError, match=words):
+        records.table(stores, ["method=qd", "dataset=bostn"])
+    with pytest.raises(UserError, match=r"nothing has set=tset .*; there is set=test,train"):
+        records.table(stores, ["set=tset"])
+    assert records.table(stores, ["dataset=boston", "method=qd"]).empty
+    assert len(records.table(stores, ["dataset=yacht,wine"])) == 8
+
+
 def test_seven_digits_survive() -> None:
     table = pd.DataFrame({"a": [1 / 3, np.nan], "b": [1, 2]})
     assert records.rounded(table)["a"].iloc[0] == 0.3333333

@@ -31,5 +31,5 @@ def test_the_plan_has_a_line_per_task_and_one_for_all(tmp_path: Path) -> None:
     assert line.split()[:3] == [YACHT.name, f"{members}", "members,"]
     assert failure.startswith(f"  {BAD.name}: ")
     assert total == (
-        f"1 shards, {members} members, {members} to train; no time is known for 1 shards"
+        f"1 shard, {members} members, {members} to train; no time is known for 1 shard"
     )

@@ -125,7 +125,7 @@ def test_a_detached_sweep_is_looked_at_cancelled_in_part_and_finished_by_the_sam
     assert_as_on_one_machine(cluster, tmp_path, command)
     code, said = cluster.do(tmp_path, *command, "detach=true")
     assert code == 0, said
-    assert "nothing to submit: all 6 members are stored" in said
+    assert "nothing to submit: 6 members, all stored" in said
     assert not list((tmp_path / "results/runs/.submitted").glob("[!.]*"))
 
 

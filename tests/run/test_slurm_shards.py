@@ -12,6 +12,7 @@ import pytest
 
 from pi3nn.cluster import submissions
 from pi3nn.cluster.slurm import Job
+from pi3nn.cluster.submissions import Shard
 from pi3nn.errors import UserError
 from pi3nn.run import execute, one_stack, slurm
 from pi3nn.run.execute import Wanted
@@ -53,6 +54,19 @@ def played_by(submit: Callable[[Sequence[TrainShard]], None], patch: pytest.Monk
         return [(f"7_{task.shard.number}", Path("log")) for task in tasks]
 
     patch.setattr(slurm, "_sbatch", sbatch)
+
+
+def test_one_member_is_no_members(tmp_path: Path) -> None:
+    keys: Any = [SimpleNamespace(key=key) for key in "ab"]
+    wanted = Wanted(keys, Store(tmp_path), {})
+    shards = [Shard(tmp_path, n, (key,), f"7_{n}", tmp_path) for n, key in enumerate("ab")]
+    one = Wanted(keys[:1], wanted.store, {})
+    assert list(slurm.said(wanted, shards[:1], shards[1:])) == [
+        "submitted 1 member in 1 shard: job 7 (to stop: scancel 7)",
+        "queued already: 1 member in 1 shard",
+    ]
+    assert list(slurm.said(one, [], [])) == ["nothing to submit: 1 member, all stored"]
+    assert list(slurm.said(wanted, [], shards)) == ["queued already: 2 members in 2 shards"]
 
 
 def told_by(script: str, folder: Path, patch: pytest.MonkeyPatch) -> Any:

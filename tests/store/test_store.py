@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import multiprocessing
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,39 @@ def test_what_another_process_has_written_is_found(tmp_path: Path) -> None:
     assert store.keys() == []
     Store(tmp_path).write("abc", **content())
     assert store.result("abc") == content()["result"]
+
+
+def signed(image: bytes) -> bytes:
+    return image + hashlib.sha256(image).digest()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda whole: None,
+        lambda whole: b"",
+        lambda whole: whole[:100] + bytes([whole[100] ^ 1]) + whole[101:],
+        lambda whole: signed(
+            whole[:60] + (0).to_bytes(4, "big") + whole[64:-32]
+        ),  # another version
+    ],
+    ids=["missing", "empty", "damaged", "old"],
+)
+def test_an_index_that_is_of_no_use_is_made_again_from_the_members(
+    tmp_path: Path, spoil: Callable[[bytes], bytes | None]
+) -> None:
+    for key in ("abc", "def"):
+        Store(tmp_path).write(key, **content())
+    index = tmp_path / ".index" / "members.sqlite"
+    expected, whole = Store(tmp_path).rows(), index.read_bytes()
+    assert whole == signed(whole[:-32])
+    index.unlink()
+    if (spoiled := spoil(whole)) is not None:
+        index.write_bytes(spoiled)
+    assert Store(tmp_path).rows() == expected
+    made = index.read_bytes()
+    assert made == signed(made[:-32])
+    assert made[60:64] == whole[60:64]  # its version
 
 
 def test_only_a_damaged_member_is_set_aside(tmp_path: Path) -> None:

@@ -56,6 +56,17 @@ HYDRA_OPTIONS = (
 )  # fmt: skip
 
 
+FOUND = [
+    ["pi3nn_run", *typed.split()]
+    for typed in (
+        "levels=[[1]]", "levels={}", "seeds={}", "splits=glob(*)", "dataset=cubic10d dataset.shifts=[nan]",
+        "experiment=flight dataset=table", "--resolve", "--experimental-rerun", "--shell-completion",
+        "method.learning_rate=inf", "dataset=table dataset.path=own.csv dataset.target=y dataset.ignore=[nowhere]",
+    )
+] + [["pi3nn_report", "records", "--output", "."]]  # fmt: skip
+"""Lines that once ended in a traceback, or in no sentence."""
+
+
 def choosable(group: str) -> list[str]:
     """What stands behind ``<group>=``; no data set that would have to be downloaded."""
     far = ("flight", "streamflow", "rock", "quigley")
@@ -161,7 +172,11 @@ def _override(rng: random.Random, key: str) -> str:
 _PREDICT = ("model", "data", "output", "levels", "threshold")
 _REPORT = (
     ["records"], ["records", "--output"], ["records", "--store"], ["run"], ["run", "--output"], ["paper"],
-    ["paper", "--protocol"], ["verify"], ["verify", "--store"], [],
+    ["paper", "--protocol"], ["paper", "--compare"], ["paper", "folder", "--compare"], ["paper", "--output"],
+    ["verify"], ["verify", "--store"], ["verify", "--seal"], ["verify", "--clear"],
+    ["verify", "--seal", "--clear", "--store"], ["sweep"], ["predictions"], ["predictions", "--output"],
+    ["predictions", "folder"], ["score"], ["score", "own.csv", "target=y", "lower=a", "upper=b", "level=0.9"],
+    ["score", "own.csv", "target=y"], ["mlflow"], ["mlflow", "folder", "--uri"], ["mlflow", "--uri"], [],
 )  # fmt: skip
 _DATA = (
     ["list"],

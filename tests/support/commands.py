@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 QUICK = [
     "dataset=boston",
@@ -17,10 +18,13 @@ QUICK = [
 """Overrides of a run that takes a second."""
 
 
-def command(name: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command of the module ``pi3nn.cli.<name>``, started in `folder`."""
+def command(
+    name: str, folder: Path, *arguments: str, seconds: float | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The command of the module ``pi3nn.cli.<name>``, started in `folder`, killed after `seconds`."""
     start = [sys.executable, "-c", f"from pi3nn.cli.{name} import main; main()", *arguments]
-    return subprocess.run(start, cwd=folder, capture_output=True, text=True, check=False)
+    said: dict[str, Any] = {"capture_output": True, "text": True}
+    return subprocess.run(start, cwd=folder, check=False, timeout=seconds, **said)
 
 
 def pi3nn_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

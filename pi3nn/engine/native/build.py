@@ -155,15 +155,29 @@ def _processor() -> str:
 
 
 def _private_folder(folder: Path) -> Path:
-    """The folder, made if missing. What it holds will run as the user: others must not write."""
+    """The folder, made if missing. What it holds will run as the user: others must not write, nor put
+    another in its place."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
         check_owner(folder)
+        _check_above(folder.resolve())
         folder.chmod(0o700)
     except OSError as error:
         raise Unavailable(f"{folder} cannot be used ({error})") from None
     return folder
+
+
+def _check_above(folder: Path) -> None:
+    """Refuse what everybody may rename, since a folder that it is in lets everybody write; one that lets
+    each rename only what is theirs, as ``/tmp`` does, will do. Groups are believed: that of a user
+    is often theirs alone, and so is then what it may write to."""
+    for above in folder.parents:
+        mode = above.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise Unavailable(
+                f"{folder} can be exchanged by other users, who may write to {above}: set PI3NN_CACHE"
+            )
 
 
 def check_owner(path: Path) -> None:

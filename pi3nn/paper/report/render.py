@@ -41,7 +41,7 @@ def to_csv(grid: Grid) -> str:
         }
         for row in grid.rows for box in row.boxes
     ]  # fmt: skip
-    return pd.DataFrame(rows).to_csv(index=False, float_format="%.6g")
+    return tables.inert(pd.DataFrame(rows)).to_csv(index=False, float_format="%.6g")
 
 
 # --- Markdown ------------------------------------------------------------------------------------

@@ -116,6 +116,22 @@ def test_a_folder_that_others_may_write_to_is_refused(
     assert not list(folder(tmp_path).iterdir())
 
 
+def test_a_folder_that_others_may_exchange_is_refused(tmp_path: Path) -> None:
+    cache = folder(tmp_path).parent
+    cache.mkdir()
+    for mode, fine in ((0o777, False), (0o1777, True), (0o775, True)):
+        for above in (cache, tmp_path):
+            above.chmod(mode)
+            if fine:
+                assert build._private_folder(folder(tmp_path)).is_dir()
+            else:
+                with pytest.raises(
+                    build.Unavailable, match=f"may write to {above}: set PI3NN_CACHE"
+                ):
+                    build._private_folder(folder(tmp_path))
+            above.chmod(0o700)
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="owners exist on POSIX only")
 def test_a_folder_of_another_user_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -22,6 +22,13 @@ def test_a_cell_shows_ours_print_verdict_and_marks(made: Path) -> None:
     assert r"\cellcolor{best} 0.950$^\dagger$ {\scriptsize(0.95)} \textcolor{agree}{$=$}" in latex
 
 
+def test_texts_of_a_csv_are_not_run_and_numbers_stay() -> None:
+    cell = Judged("paper", "table1", "Table 1", "=cmd()", "@wine", "mean", "-1.3", ours=-1.2)
+    rows = [Row("=cmd()", "mean", [Box(cell, False, False)])]
+    _, line = render.to_csv(Grid("t", "T", [], rows, [], "+full")).splitlines()
+    assert line == "'=cmd(),mean,'@wine,-1.2,-1.3,,0,0,'+full"
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
