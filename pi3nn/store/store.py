@@ -19,7 +19,7 @@ import functools
 import json
 import os
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +43,7 @@ from pi3nn.store.packs import (
 )
 
 Content = TypeVar("Content")
+RECORDS = "records.json"
 _OPEN_FILES = 64
 
 
@@ -71,11 +72,11 @@ class Store:
     def __contains__(self, key: str) -> bool:
         return bool(self.stored([key]))
 
-    def stored(self, keys: Iterable[str]) -> set[str]:
-        """Those of `keys` that are here and whole, as far as records tell it."""
+    def stored(self, keys: Iterable[str], parts: Sequence[str] = (RECORDS,)) -> set[str]:
+        """Those of `keys` that are here and whole, as far as these parts tell it."""
         with _clear_errors(self.root, "read"):
             self.index.refresh()
-            return {key for key in keys if self._is_whole(key)}
+            return {key for key in keys if self._is_whole(key, parts)}
 
     def stamps(self, keys: Iterable[str]) -> dict[str, int]:
         """The same with their stamps: a member that is stored again gets a higher one."""
@@ -128,11 +129,11 @@ class Store:
             rows += [{**result["member"], **record, "key": key} for record in result["records"]]
         return rows
 
-    def _is_whole(self, key: str) -> bool:
+    def _is_whole(self, key: str, parts: Sequence[str] = (RECORDS,)) -> bool:
         if not self.index.copies(key):
             return False
         try:
-            self._read(key, lambda member: member.part("records.json"))
+            self._read(key, lambda member: [member.part(name) for name in parts])
         except DamagedError:
             return False
         return True
