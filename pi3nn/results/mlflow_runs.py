@@ -98,8 +98,8 @@ def _notes(folder: Path) -> dict[Path, Note]:
             without.append(error)
     if not notes:
         raise without[0]
-    for error in without:
-        logging.getLogger("pi3nn").warning(f"left out: {error}")
+    for nothing_left in without:
+        logging.getLogger("pi3nn").warning(f"left out: {nothing_left}")
     return notes
 
 
