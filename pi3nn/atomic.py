@@ -36,6 +36,11 @@ def temporary_name(name: str) -> str:
     return f"{TEMPORARY}{name}-{_host()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a name is one that `temporary_name` gives."""
+    return _IS_OURS.match(name) is not None
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary path that becomes `path` when the block ends well, else disappears.
@@ -107,7 +112,7 @@ def clear(folder: Path) -> list[str]:
     """
     removed = []
     with contextlib.suppress(OSError):  # a folder that is not there, or not ours to clear
-        found = [Path(entry.path) for entry in os.scandir(folder) if _IS_OURS.match(entry.name)]
+        found = [Path(entry.path) for entry in os.scandir(folder) if is_temporary(entry.name)]
         for temporary in found:
             if _process_is_gone(temporary.name):
                 remove(temporary)

@@ -8,15 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pi3nn import processes
 from tests.conftest import REPOSITORY
-
-PATIENCE = 2.0  # seconds that a process may outlive its parent
+from tests.support.waiting import PATIENCE, is_alive, wait_for
 
 # Each starts children, writes their numbers to a file, and waits.
 POOL = """
@@ -77,21 +75,6 @@ def test_the_processes_that_draw_for_a_report_end_within_two_seconds_when_it_is_
     report.send_signal(signal.SIGKILL)
     report.wait()
     wait_for(lambda: not any(map(is_alive, children)), PATIENCE)
-
-
-def wait_for(holds: Callable[[], bool], seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.05)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether it runs; one that has ended and waits to be asked about it does not."""
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def test_a_program_is_run_to_its_end_and_what_it_says_is_kept() -> None:

@@ -249,20 +249,21 @@ def _verify(options: argparse.Namespace) -> int:
     found = upkeep.verify(store)
     for name in found.removed:
         print(f"removed {name}: left behind by a run that was killed")
+    sealed = upkeep.seal(store, found) if options.seal else 0
     for sentence in found.sentences:
         print(f"damaged {sentence}")
     if options.seal:
-        sealed = upkeep.seal(store, found)
         print(f"sealed: {counted(sealed, 'member')} of an older version")
     elif found.unsealed:
         unsealed = counted(len(found.unsealed), "member")
         print(f"without checksums: {unsealed} of an older version; --seal adds them")
+    damaged = found.members(store)
     if options.clear:
         for name in upkeep.clear(store, found):
             print(f"removed {name}: damaged, or replaced since")
     elif found.aside:
         aside = counted(len(found.aside), "damaged file")
         print(f"kept in {store.aside}: {aside}; --clear removes them")
-    whole = len(set(store.keys()) - found.keys)
-    print(f"{counted(whole, 'whole member')}, {len(found.keys)} damaged")
-    return 1 if found.damaged and not options.clear else 0
+    whole = set(store.keys()) if options.clear else set(store.keys()) - damaged
+    print(f"{counted(len(whole), 'whole member')}, {len(damaged)} damaged")
+    return 1 if found.sentences and not options.clear else 0

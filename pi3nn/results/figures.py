@@ -21,6 +21,7 @@ from pi3nn.results.original_units import Intervals, intervals
 from pi3nn.store import Store
 
 BAND, INSIDE, OUTSIDE = "#9ecae1", "#08519c", "#d94801"
+_LONGEST = 40  # characters of a name
 
 
 def save(figure: Figure, path: Path, drawn_from: str = "") -> None:
@@ -48,12 +49,18 @@ def run_figure(records: pd.DataFrame, store: Store) -> Figure:
         member = trained.iloc[0]
         interval_band(left, intervals(store, member.key, gamma)[member.set])
         left.set_title(
-            f"{member.dataset}, {member.method}: {gamma:.0%} intervals, split {member.split}, "
+            f"{plain(member.dataset)}, {member.method}: {gamma:.0%} intervals, split {member.split}, "
             f"seed {member.seed}, PICP {member.picp:.2f}",
             fontsize=10,
         )
     coverage(right, tables.scenarios(rows), gamma)
     return figure
+
+
+def plain(text: str) -> str:
+    """A name as it is, not as a formula, and not longer than a picture can show."""
+    short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return short.replace("$", r"\$")
 
 
 def interval_band(ax: Axes, rows: Intervals) -> Axes:

@@ -7,6 +7,7 @@ MLflow already is known by a tag made of its members' keys, so that nothing is a
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import os
 import time
@@ -62,7 +63,7 @@ def send(folder: Path, uri: str) -> tuple[int, int]:
     UserError
         If MLflow is not installed or can't be reached, or nothing was run in `folder`.
     """
-    notes = {path: run_notes.read(path) for path in run_folders(folder)}
+    notes = _notes(folder)
     client, failure = _client(uri)
     count = sent = 0
     try:
@@ -85,6 +86,21 @@ def run_folders(folder: Path) -> list[Path]:
     """A run's own, or those of the jobs of a sweep; where it is neither, `run_notes` says so."""
     jobs = sorted(path.parent for path in folder.glob(f"*/{run_notes.FILE}"))
     return [folder] if (folder / run_notes.FILE).is_file() or not jobs else jobs
+
+
+def _notes(folder: Path) -> dict[Path, Note]:
+    """Those of a run or of the jobs of a sweep; a line names a job of which nothing is left."""
+    notes, without = dict[Path, Note](), list[UserError]()
+    for path in run_folders(folder):
+        try:
+            notes[path] = run_notes.read(path)
+        except UserError as error:
+            without.append(error)
+    if not notes:
+        raise without[0]
+    for nothing_left in without:
+        logging.getLogger("pi3nn").warning(f"left out: {nothing_left}")
+    return notes
 
 
 def _shared(config: Mapping[str, Any]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from pi3nn.results import loss_curves, predictions
 from pi3nn.results.account import Account, Dependence
-from pi3nn.results.figures import BAND, INSIDE, OUTSIDE, interval_band
+from pi3nn.results.figures import BAND, INSIDE, OUTSIDE, interval_band, plain
 from pi3nn.results.judgement import Group
 from pi3nn.results.original_units import Intervals
 from pi3nn.results.run_notes import Note
@@ -21,7 +21,6 @@ MOST_ROWS = 200
 """Rows of a band: more would be a blur."""
 
 MOST_INPUTS = 12
-_LONGEST = 40  # characters of a name
 
 
 def figure(note: Note, account: Account) -> Figure:
@@ -84,12 +83,6 @@ def dependences(ax: Axes, inputs: Sequence[Dependence]) -> Axes:
     ax.set_xlabel("rank correlation with the input (error: grey where it may be chance)")
     ax.legend(fontsize=8, loc="lower right")
     return ax
-
-
-def plain(text: str) -> str:
-    """A name as it is, not as a formula, and not longer than a picture can show."""
-    short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-    return short.replace("$", r"\$")
 
 
 def _band(ax: Axes, note: Note, account: Account) -> None:

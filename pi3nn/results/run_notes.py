@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from pi3nn.results.account import Account
 from pi3nn.store import Store
 
 FILE = "run.json"
+_SHOWN = ("config.json", "records.json", "predictions.npz")  # parts of members
 
 
 @dataclass(frozen=True)
@@ -42,22 +44,30 @@ def leave(folder: Path, note: Note) -> None:
 
 
 def read(folder: Path) -> Note:
-    """The note in `folder`.
+    """The note in `folder`, of the members that are whole: a line says which are not.
+
+    An account is of all of them, or there is none.
 
     Raises
     ------
     UserError
-        When the folder is not that of a run, or its members are gone.
+        When the folder is not that of a run, or none of its members is left.
     """
     content = _content(folder)
-    store, keys = Store((folder / content["store"]).resolve()), list(content["keys"])
-    gone = set(keys) - store.stored(keys)
+    store, all_keys = Store((folder / content["store"]).resolve()), list(content["keys"])
+    whole = store.stored(all_keys, _SHOWN)  # which says what is damaged
+    keys = [key for key in all_keys if key in whole]
+    gone = sum(not store.index.copies(key) for key in all_keys)
+    what = f"{gone} of {len(all_keys)} members of {folder} are no longer in {store.root}"
+    if not keys:
+        if not gone:
+            what = f"every member of {folder} is damaged in {store.root}"
+        raise UserError(f"{what}: run the same pi3nn-run command again")
     if gone:
-        raise UserError(
-            f"{len(gone)} of {len(keys)} members of {folder} are no longer in {store.root}: "
-            "run the same pi3nn-run command again"
+        logging.getLogger("pi3nn").warning(
+            f"{what} and are left out: the same pi3nn-run command trains them again"
         )
-    account = content.get("account")
+    account = content.get("account") if keys == all_keys else None
     return Note(
         store,
         keys,

@@ -20,7 +20,15 @@ from typing import Any
 import yaml
 
 from pi3nn.errors import sentence
-from pi3nn.store.packs import PARTS, Mark, NotWholeError, of_bytes, open_file
+from pi3nn.store.packs import (
+    PARTS,
+    Mark,
+    NotWholeError,
+    is_unreadable,
+    of_bytes,
+    open_file,
+    unreadable_is_damaged,
+)
 
 _DONE = "DONE"
 _FILE_OF = {name: name for name in PARTS} | {"config.json": "config.yaml"}
@@ -38,12 +46,16 @@ def is_ours(folder: Path) -> bool:
     """Whether a folder is a member, or what is left of one, and not something of the user's."""
     if not _KEY.fullmatch(folder.name):
         return False
-    if is_member(folder):
-        return True
     try:
+        if is_member(folder):
+            return True
         names = set(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
         return False  # gone since it was listed: its member is in a file by now
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+        return True
     return not names or bool(names & FILES)
 
 
@@ -56,8 +68,9 @@ class Folder:
     def mark(self) -> Mark:
         if self.path.is_symlink():
             raise NotWholeError("it is a link, and may be another member's")
-        if not is_member(self.path):
-            raise NotWholeError(f"it has no {_DONE}, which is written last")
+        with _not_whole(_DONE):
+            if not is_member(self.path):
+                raise NotWholeError(f"it has no {_DONE}, which is written last")
         with _not_whole("records.json"):
             result = self.result()
             return Mark(self.path.name, {**result["member"]}, levels_of(result), {})
@@ -98,7 +111,8 @@ class Folder:
 def _not_whole(name: str) -> Iterator[None]:
     """Whatever a file that is read without a checksum ends in, it is the file that is at fault."""
     try:
-        yield
+        with unreadable_is_damaged(name):
+            yield
     except FileNotFoundError as error:
         raise NotWholeError(f"{name} is missing") from error
     except (OSError, NotWholeError):

@@ -22,7 +22,7 @@ import stat
 import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -37,10 +37,14 @@ ENDING = ".members"
 PARTS = ("config.json", "records.json", "predictions.npz", "weights.npz", "provenance.json")
 _LAST = "pi3nn members: {count:>9} marks from byte {offset:>15}, SHA-256 {digest}\n"
 _LAST_SIZE = len(_LAST.format(count=0, offset=0, digest="0" * 64))
+_NAME = re.compile(rf"[0-9a-f]{{20}}{re.escape(ENDING)}")
 _LAST_FORM = re.compile(rb"pi3nn members: +(\d+) marks from byte +(\d+), SHA-256 ([0-9a-f]{64})\n$")
 _MARK_FORM = re.compile(rb"[0-9a-f]{64} \{.*\}\n")
 _SEARCHED = 1 << 26  # bytes before the end of a file in which marks are looked for: some 40,000
 _DIGITS = 64  # of a SHA-256
+_FEW = 512  # bytes: what a disk can't read is taken for no larger than this
+# What systems say of a disk that can't read what it holds, or reads something else.
+_UNREADABLE = {getattr(errno, name, None) for name in ("EIO", "EBADMSG", "EUCLEAN")}
 
 
 class NotWholeError(ValueError):
@@ -82,7 +86,11 @@ class Mark:
         text = line[_DIGITS + 1 : -1]
         if line != sha256(text).encode() + b" " + text + b"\n":
             raise MarkError("its mark is damaged")
-        return cls(**json.loads(text))
+        content = json.loads(text)  # a newer version may say more
+        try:
+            return cls(**{of.name: content[of.name] for of in fields(cls) if of.name in content})
+        except TypeError as error:
+            raise MarkError("its mark is of another version of pi3nn") from error
 
 
 @dataclass(frozen=True)
@@ -115,16 +123,30 @@ class Pack:
         return os.fstat(self._descriptor).st_size
 
     def read(self, offset: int, size: int) -> bytes:
-        content = os.pread(self._descriptor, size, offset)
-        while 0 < len(content) < size:  # a system reads 2 GB at most at once
-            more = os.pread(self._descriptor, size - len(content), offset + len(content))
-            if not more:
-                break
-            content += more
+        with unreadable_is_damaged(f"byte {offset} and what follows"):
+            content = os.pread(self._descriptor, size, offset)
+            while 0 < len(content) < size:  # a system reads 2 GB at most at once
+                more = os.pread(self._descriptor, size - len(content), offset + len(content))
+                if not more:
+                    break
+                content += more
         return content
 
+    def _salvaged(self, offset: int, size: int) -> bytes:
+        """The same, with zeros in place of what the disk can't read."""
+        try:
+            return self.read(offset, size)
+        except NotWholeError:
+            if size <= _FEW:
+                return bytes(size)
+        half = size // 2
+        return self._salvaged(offset, half) + self._salvaged(offset + half, size - half)
+
     def mark(self, place: Place) -> Mark:
-        return Mark.of_line(self.read(place.offset, place.size))
+        try:
+            return Mark.of_line(self.read(place.offset, place.size))
+        except NotWholeError as error:
+            raise MarkError(str(error)) from error
 
     def part(self, mark: Mark, name: str) -> bytes:
         """A part of a member, if it is what the mark says."""
@@ -149,17 +171,17 @@ class Pack:
         start, text = self._marks()
         last = last_line(text.count(b"\n"), start, text)
         end = start + len(text)
-        return self.read(end, _LAST_SIZE + 1) == last
+        return self._salvaged(end, _LAST_SIZE + 1) == last
 
     def _marks(self) -> tuple[int, bytes]:
         """Where the marks begin, and all of them; of a file with another end, what may hold them."""
         end = self.size - _LAST_SIZE
-        if last := _LAST_FORM.match(self.read(max(end, 0), _LAST_SIZE)):
+        if last := _LAST_FORM.match(self._salvaged(max(end, 0), _LAST_SIZE)):
             start = int(last[2])
             if 0 <= start <= end:
-                return start, self.read(start, end - start)
+                return start, self._salvaged(start, end - start)
         start = max(0, self.size - _SEARCHED)
-        return start, self.read(start, self.size - start)
+        return start, self._salvaged(start, self.size - start)
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Everything that is not as it was written: the key, or nothing, and what is wrong."""
@@ -264,6 +286,28 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def is_pack(name: str) -> bool:
+    """Whether we name files of members so; all else in a folder is its user's."""
+    return _NAME.fullmatch(name) is not None
+
+
+def is_unreadable(error: OSError) -> bool:
+    """Whether it is the disk that can't read what it holds."""
+    return error.errno in _UNREADABLE
+
+
+@contextlib.contextmanager
+def unreadable_is_damaged(what: str) -> Iterator[None]:
+    """What a disk can't read is not whole. Other errors of a system say nothing about a file."""
+    try:
+        yield
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+        reason = os.strerror(error.errno or 0).lower()
+        raise NotWholeError(f"{what} can't be read: {reason}") from error
+
+
 def open_file(path: Path) -> int:
     """A descriptor of a plain file: a pipe in its place would be waited for, for ever, and what a
     link leads to can be two members' at once.
@@ -274,7 +318,8 @@ def open_file(path: Path) -> int:
         If it is something else. Other errors are the system's, and say nothing about the file.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        with unreadable_is_damaged(path.name):
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.ENOTDIR):
             raise NotWholeError(f"{path.name} is not a file") from error

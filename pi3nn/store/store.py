@@ -17,15 +17,15 @@ import dataclasses
 import errno
 import functools
 import json
-import logging
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pi3nn import atomic
 from pi3nn.errors import UserError
+from pi3nn.store.damage import Damage, say_once
 from pi3nn.store.folders import Folder, levels_of
 from pi3nn.store.index import ASIDE, Copy, Index
 from pi3nn.store.packs import (
@@ -43,8 +43,8 @@ from pi3nn.store.packs import (
 )
 
 Content = TypeVar("Content")
+RECORDS = "records.json"
 _OPEN_FILES = 64
-_said = set[str]()  # lines that need no repetition
 
 
 class StoreError(UserError):
@@ -58,25 +58,25 @@ class Store:
         self.root = Path(root)
         self._pending: _Pending | None = None
         self._packs: dict[str, Pack] = {}
-        self._damage = _Damage(self.root)
+        self._damage = Damage(self.root)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Store, (self.root,)  # another process opens files of its own
 
     @functools.cached_property
     def index(self) -> Index:
-        return Index(self.root, self._damage.note)
+        return Index(self.root, self._damage)
 
     # --- what is there ---------------------------------------------------------------------------
 
     def __contains__(self, key: str) -> bool:
         return bool(self.stored([key]))
 
-    def stored(self, keys: Iterable[str]) -> set[str]:
-        """Those of `keys` that are here and whole, as far as records tell it."""
+    def stored(self, keys: Iterable[str], parts: Sequence[str] = (RECORDS,)) -> set[str]:
+        """Those of `keys` that are here and whole, as far as these parts tell it."""
         with _clear_errors(self.root, "read"):
             self.index.refresh()
-            return {key for key in keys if self._is_whole(key)}
+            return {key for key in keys if self._is_whole(key, parts)}
 
     def stamps(self, keys: Iterable[str]) -> dict[str, int]:
         """The same with their stamps: a member that is stored again gets a higher one."""
@@ -129,11 +129,11 @@ class Store:
             rows += [{**result["member"], **record, "key": key} for record in result["records"]]
         return rows
 
-    def _is_whole(self, key: str) -> bool:
+    def _is_whole(self, key: str, parts: Sequence[str] = (RECORDS,)) -> bool:
         if not self.index.copies(key):
             return False
         try:
-            self._read(key, lambda member: member.part("records.json"))
+            self._read(key, lambda member: [member.part(name) for name in parts])
         except DamagedError:
             return False
         return True
@@ -168,7 +168,7 @@ class Store:
     def member(self, key: str, copy: Copy) -> StoredMember:
         """A copy of a member, its mark checked."""
         if not copy.file.endswith(ENDING):
-            _say_once(
+            say_once(
                 f"{self.root} holds members of an older version, without checksums: "
                 f"pi3nn-report verify --seal --store {self.root} adds them"
             )
@@ -300,33 +300,45 @@ class Store:
 
         Whole members in the same files stay.
         """
-        if not self._damage.keys:
-            return
+        if self._damage.keys:
+            self.give_up(self._damage.keys, self._put_aside)
+
+    def give_up(
+        self, damaged: Mapping[str, Collection[str]], get_rid_of: Callable[[Path], None]
+    ) -> None:
+        """Get rid of files, in which the members with these keys are damaged. Whole ones stay."""
         with _clear_errors(self.root, "write to"), atomic.alone(self.root):
             self.index.refresh()
-            for file, keys in self._damage.keys.items():
-                self.keep_whole(file, keys)
-                self.aside.mkdir(exist_ok=True)
-                with contextlib.suppress(FileNotFoundError):
-                    (self.root / file).rename(self.aside / f"{file}-{uuid.uuid4().hex[:8]}")
-                self.index.forget([file])
-                self._packs.pop(file, None)
-            self._damage.keys.clear()
+            stamps = {}
+            for file, keys in list(damaged.items()):
+                stamps[file] = self.index.counting(file)
+                self._keep_whole(file, set(stamps[file]) - set(keys))
+                get_rid_of(self.root / file)
+                self._damage.keys.pop(file, None)
             self.index.refresh()
+            for file, of_file in stamps.items():
+                self.index.tell_older(file, of_file)
 
-    def keep_whole(self, file: str, but: Iterable[str]) -> None:
-        """Copy the members of a file that count and are whole, `but` some, to a new one."""
+    def _put_aside(self, path: Path) -> None:
+        self.aside.mkdir(exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            path.rename(self.aside / f"{path.name}-{uuid.uuid4().hex[:8]}")
+        self.index.forget([path.name])
+        self._packs.pop(path.name, None)
+
+    def _keep_whole(self, file: str, keys: Iterable[str]) -> None:
+        """Copy members of a file to a new one, as far as they are whole."""
         if not file.endswith(ENDING):
             return
         with PackWriter(self.root) as new:
-            for key in sorted(set(self.index.in_file(file)) - set(but)):
-                copy = self.index.copies(key)[0]
-                if copy.file == file:
-                    with contextlib.suppress(NotWholeError):
-                        mark = self.member(key, copy).mark
-                        new.copy(self._packs[file], mark)
+            for key in sorted(keys):
+                try:
+                    mark = self.member(key, self.index.copies(key)[0]).mark
+                    new.copy(self._packs[file], mark)
+                except NotWholeError as error:
+                    self._damage.note(file, str(error), key)
             if new.marks:
-                new.finish()
+                self.index.look_again(new.finish().name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -335,25 +347,6 @@ class StoredMember:
 
     mark: Mark
     part: Callable[[str], bytes]
-
-
-@dataclasses.dataclass(frozen=True)
-class _Damage:
-    """What was found damaged so far, each told once."""
-
-    root: Path
-    keys: dict[str, set[str]] = dataclasses.field(default_factory=dict)  # of members, by file
-
-    def note(self, file: str, why: str, key: str = "") -> None:
-        keys = self.keys.setdefault(file, set())
-        if key in keys:
-            return
-        keys.add(key)
-        member = f"member {key} in " if key else ""
-        _say_once(
-            f"damaged: {member}{self.root / file} ({why}). It counts as not stored: a run trains it "
-            "again, a table of what is stored leaves it out"
-        )
 
 
 @dataclasses.dataclass
@@ -366,12 +359,6 @@ class _Pending:
 
 def _json(content: dict[str, Any]) -> bytes:
     return json.dumps(content).encode()
-
-
-def _say_once(line: str) -> None:
-    if line not in _said:
-        _said.add(line)
-        logging.getLogger("pi3nn").warning(line)
 
 
 @contextlib.contextmanager

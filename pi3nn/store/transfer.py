@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from pi3nn.store.packs import ENDING, NotWholeError, Pack, sha256
+from pi3nn.store.packs import ENDING, NotWholeError, Pack, is_pack, sha256
 from pi3nn.store.store import Store
 
 Sent = list[tuple[str, bytes]]
@@ -33,7 +33,8 @@ class _Received(Pack):
 
 def send(store: Store) -> Sent:
     """All members of a store."""
-    contents = [path.read_bytes() for path in sorted(store.root.glob(f"*{ENDING}"))]
+    paths = sorted(path for path in store.root.glob(f"*{ENDING}") if is_pack(path.name))
+    contents = [path.read_bytes() for path in paths]
     return [(sha256(content), content) for content in contents]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from pi3nn import atomic
 from pi3nn.store.folders import Folder, is_ours
-from pi3nn.store.packs import ENDING, NotWholeError, Pack
+from pi3nn.store.packs import NotWholeError, Pack, is_pack
 from pi3nn.store.store import Store
 
 _TOGETHER = 200  # members of an older version that become one file
@@ -22,64 +23,86 @@ class Findings:
     """What `verify` found."""
 
     removed: list[str] = field(default_factory=list)  # left behind by processes that were killed
-    damaged: dict[str, list[str]] = field(default_factory=dict)  # sentences, by file or folder
-    keys: set[str] = field(default_factory=set)  # of damaged members
+    # By file or folder: the key of a member, or nothing, and what is wrong.
+    damaged: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    lost: list[tuple[str, str]] = field(default_factory=list)  # files, and what was in them
     unsealed: list[str] = field(default_factory=list)  # members without checksums
     outdated: list[str] = field(default_factory=list)  # files with copies that count no longer
     aside: list[str] = field(default_factory=list)  # damaged, and replaced since
 
     @property
     def sentences(self) -> list[str]:
-        return [f"{name}: {why}" for name, of_name in self.damaged.items() for why in of_name]
+        damaged = [
+            f"{name}: {key}: {why}" if key not in ("", name) else f"{name}: {why}"
+            for name, of_name in self.damaged.items()
+            for key, why in of_name
+        ]
+        return damaged + [f"{name}: {why}" for name, why in self.lost]
+
+    def keys(self, name: str) -> set[str]:
+        """Of the damaged members in a file or folder."""
+        return {key for key, _ in self.damaged.get(name, ()) if key}
+
+    def members(self, store: Store) -> set[str]:
+        """Keys of the members that are damaged where they count."""
+        return {
+            key
+            for name in self.damaged
+            for key in self.keys(name)
+            if not (copies := store.index.copies(key)) or copies[0].file == name
+        }
 
 
 def verify(store: Store) -> Findings:
     """Check every byte of every member, and clear what killed processes left behind."""
     found = Findings()
     for place in (store.root, store.root / ".index"):
-        for temporary in sorted(place.glob(f"{atomic.TEMPORARY}*")):
-            found.removed += _cleared(temporary, store.root)
+        found.removed += _cleared(place, store.root)
     for path in sorted(store.root.glob("[!.]*")):
-        if path.name.endswith(ENDING):
+        if is_pack(path.name):
             _check_pack(path, found)
         elif path.is_dir() and is_ours(path):
-            _check_folder(path, found)
-            for temporary in sorted(path.glob(f"{atomic.TEMPORARY}*")):
-                found.removed += _cleared(temporary, store.root)
+            if _whole_folder(path, found):
+                found.unsealed.append(path.name)
+            found.removed += _cleared(path, store.root)
     store.stored(store.keys())  # tells of those that were in a file which is now another
     for key in store.keys():  # noqa: SIM118 (not a dict)
         copies = store.index.copies(key)
         found.outdated += [c.file for c in copies[1:] if c.file not in found.outdated]
+    found.lost = store.index.lost()
     found.aside = sorted(path.name for path in store.aside.glob("*"))
     return found
 
 
 def seal(store: Store, found: Findings) -> int:
-    """Put members of older versions into files with checksums; returns how many."""
+    """Put members of older versions into files with checksums; returns how many.
+
+    What is no longer whole by now is `found` damaged.
+    """
+    sealed = 0
     for first in range(0, len(found.unsealed), _TOGETHER):
+        keys = []
         with store.together():
             for key in found.unsealed[first : first + _TOGETHER]:
-                folder = Folder(store.root / key)
-                parts, result = folder.whole(), folder.result()
-                store.put(key, result, parts, lambda now, key=key: now.file == key)  # type: ignore[misc]
-    return len(found.unsealed)
+                if parts := _whole_folder(store.root / key, found):
+                    result = json.loads(parts["records.json"])
+                    store.put(key, result, parts, lambda now, key=key: now.file == key)  # type: ignore[misc]
+                    keys.append(key)
+        sealed += sum(not (store.root / key).exists() for key in keys)
+    return sealed
 
 
 def clear(store: Store, found: Findings) -> list[str]:
-    """Remove damaged and outdated members, here and aside; whole ones in their files stay."""
+    """Remove damaged and outdated members, here and aside; whole ones in their files stay.
+
+    What is lost is missed no longer.
+    """
     removed = [f"{store.aside.name}/{name}" for name in found.aside]
     atomic.remove(store.aside)
-    with atomic.alone(store.root):
-        store.index.refresh()
-        for name in [*found.damaged, *found.outdated]:
-            path = store.root / name
-            if name in removed:
-                continue
-            store.keep_whole(name, ())
-            store.remove(path)
-            removed.append(name)
-        store.index.refresh()
-    return removed
+    names = dict.fromkeys([*found.damaged, *found.outdated])
+    store.give_up({name: found.keys(name) for name in names}, store.remove)
+    store.index.forget_lost()
+    return [*removed, *names]
 
 
 @contextlib.contextmanager
@@ -96,10 +119,8 @@ def _check_pack(path: Path, found: Findings) -> None:
     problems = list[tuple[str, str]]()
     with _unless_gone():
         problems = list(_problems(path))
-    for key, why in problems:
-        of_file = found.damaged.setdefault(path.name, [])
-        of_file.append(f"{key}: {why}" if key else why)
-        found.keys |= {key} - {""}
+    if problems:
+        found.damaged[path.name] = problems
 
 
 def _problems(path: Path) -> Iterator[tuple[str, str]]:
@@ -109,20 +130,22 @@ def _problems(path: Path) -> Iterator[tuple[str, str]]:
         yield "", str(error)
 
 
-def _check_folder(path: Path, found: Findings) -> None:
+def _whole_folder(path: Path, found: Findings) -> dict[str, bytes]:
+    """The parts of a member in a folder; none if it is damaged, or was put into a file meanwhile."""
     try:
-        Folder(path).whole()
-        found.unsealed.append(path.name)
+        return Folder(path).whole()
     except NotWholeError as error:
-        if not os.path.lexists(path):
-            return  # put into a file meanwhile
-        found.damaged[path.name] = [str(error)]
-        found.keys.add(path.name)
+        if os.path.lexists(path):
+            found.damaged[path.name] = [(path.name, str(error))]
+        return {}
 
 
-def _cleared(temporary: Path, root: Path) -> list[str]:
-    with _unless_gone():
-        if atomic.abandoned(temporary):
-            atomic.remove(temporary)
-            return [str(temporary.relative_to(root))]
-    return []
+def _cleared(folder: Path, root: Path) -> list[str]:
+    """Remove what processes that are gone were writing in a folder."""
+    removed = []
+    for temporary in sorted(folder.glob(f"{atomic.TEMPORARY}*")):
+        with _unless_gone():
+            if atomic.is_temporary(temporary.name) and atomic.abandoned(temporary):
+                atomic.remove(temporary)
+                removed.append(str(temporary.relative_to(root)))
+    return removed

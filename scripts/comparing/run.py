@@ -15,6 +15,7 @@ from comparing import files, sets
 from comparing.files import Key
 from comparing.measure import Record, measured, version
 from comparing.method import LEVELS
+from pi3nn import processes
 
 
 def missing(folder: Path, keys: Sequence[Key]) -> list[Key]:
@@ -48,7 +49,9 @@ def run(folder: Path, keys: Sequence[Key], jobs: int) -> None:
     waiting: dict[Future[list[Record]], Key] = {}
     todo = list(reversed(keys))
     done = 0
-    with ProcessPoolExecutor(jobs, mp_context=context, max_tasks_per_child=200) as pool:
+    with ProcessPoolExecutor(
+        jobs, context, processes.end_with, (os.getpid(),), max_tasks_per_child=200
+    ) as pool:
         while todo or waiting:
             while todo and len(waiting) < jobs + 1:  # one is ready when another ends
                 key = todo.pop()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pi3nn import atomic
 from pi3nn.cli.pi3nn_predict import main
 from pi3nn.models import prediction
 from tests.support.own_table import QUICK, own_run
 from tests.support.runs import exit_code
 from tests.support.tables import homes
+from tests.support.waiting import wait_for
 
 FLAG = ["confidence", "ood_p", "ood_by", "ood"]
 ADDED = ["prediction", "lower_0.9", "upper_0.9", "lower_0.95", "upper_0.95", *FLAG]
@@ -240,3 +244,36 @@ def test_memory_stays_flat_however_long_the_file_is(model: Path, tmp_path: Path)
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         peaks.append(int(done.stdout.split()[-1]))
     assert peaks[1] < peaks[0] + 40_000, f"kB: {peaks}"
+
+
+def test_what_a_killed_one_left_half_written_is_removed_by_the_next_and_nothing_else(
+    model: Path, tmp_path: Path
+) -> None:
+    pd.concat([homes(200)] * 100).to_csv(tmp_path / "many.csv", index=False)
+    homes(50).to_csv(tmp_path / "new.csv", index=False)
+    in_pieces = (
+        "from pi3nn.models import prediction; prediction.ROWS = 20; "
+        "from pi3nn.cli.pi3nn_predict import main; main()"
+    )
+    arguments = [f"model={model}", "data=many.csv", "output=many-out.csv"]
+    killed = subprocess.Popen([sys.executable, "-c", in_pieces, *arguments], cwd=tmp_path)
+    wait_for(lambda: any(map(is_written, tmp_path.glob(f"{atomic.TEMPORARY}*"))), 60)
+    killed.send_signal(signal.SIGKILL)
+    assert killed.wait() == -signal.SIGKILL
+    (left,) = tmp_path.glob(f"{atomic.TEMPORARY}*")
+    assert not (tmp_path / "many-out.csv").exists()
+    others = [
+        atomic.temporary_name("out.csv"),  # of a process that lives: this one
+        left.name.replace(str(killed.pid), "1").replace("-1-", "_elsewhere-1-"),
+        f"{atomic.TEMPORARY}notes",
+    ]
+    for name in others:
+        (tmp_path / name).write_text("kept")
+    data, output = tmp_path / "new.csv", tmp_path / "out.csv"
+    assert exit_code(main, f"model={model}", f"data={data}", f"output={output}") == 0
+    assert set(os.listdir(tmp_path)) == {*others, "many.csv", data.name, output.name}
+    assert len(pd.read_csv(output)) == 50
+
+
+def is_written(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 from matplotlib.figure import Figure
 
 from pi3nn.results import figures
 from pi3nn.results.original_units import Intervals
+from pi3nn.store import Store
 
 
 def test_rows_are_sorted_by_prediction_and_told_apart_by_their_interval() -> None:
@@ -39,3 +41,15 @@ def test_the_same_figure_gives_the_same_files(tmp_path: Path) -> None:
     for name in ("a.b.png", "a.b.pdf"):
         first, second = ((tmp_path / f / name).read_bytes() for f in ("first", "second"))
         assert first == second
+
+
+def test_a_name_in_a_title_is_not_a_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Intervals(*np.ones((4, 3)), None)
+    monkeypatch.setattr(figures, "intervals", lambda *_: {"test": rows})
+    first = {"dataset": "US$ or CA$", "method": "pi3nn", "set": "test", "status": "ok", "key": "k"}
+    numbers = {"gamma": 0.95, "split": 1, "seed": 1, "picp": 0.9, "n": 3}
+    labels = {"experiment": "fit", "protocol": "paper", "calibrate": "none"}
+    metrics = dict.fromkeys(["mpiw", "nmpiw", "rmse", "interval_score"], 1.0)
+    records = pd.DataFrame([{**first, **numbers, **labels, **metrics}])
+    drawn = figures.run_figure(records, Store("nowhere"))
+    assert drawn.axes[0].get_title().startswith(r"US\$ or CA\$, pi3nn: 95% intervals")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from tests.conftest import REPOSITORY
 from tests.support.scripts import script_module
+from tests.support.waiting import PATIENCE, is_alive, wait_for
 
 script_module("compare")
 from comparing import files, measure, run, sets, summary  # noqa: E402
@@ -164,3 +170,30 @@ def test_other_methods_cover_fresh_rows_and_give_the_same_bounds_again(name: str
     low = (0.5, 0.6) if name in ("quantile-boosting", "ngboost") else (0.82, 0.88)
     assert (inside.mean(axis=0) >= low).all()
     assert (inside.mean(axis=0) <= 0.995).all()
+
+
+POOL = """
+import os, time
+from pathlib import Path
+from comparing import run
+
+def busy(*_):
+    open(f"{os.getpid()}.pid", "w").close()
+    time.sleep(60)
+
+run.measured = busy
+if __name__ == "__main__":
+    run.run(Path("."), [("yacht", 1, "linear")], 1)
+"""
+
+
+def test_a_worker_ends_within_two_seconds_with_a_comparison_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "pool.py").write_text(POOL)
+    path = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "scripts")])
+    environment = {**os.environ, "PYTHONPATH": path}
+    parent = subprocess.Popen([sys.executable, "pool.py"], cwd=tmp_path, env=environment)
+    wait_for(lambda: any(tmp_path.glob("*.pid")), 60)
+    (worker,) = (int(path.stem) for path in tmp_path.glob("*.pid"))
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    wait_for(lambda: not is_alive(worker), PATIENCE)

@@ -12,11 +12,15 @@ import pytest
 import yaml
 
 from pi3nn import atomic
+from pi3nn.cli import pi3nn_report
 from pi3nn.store import DamagedError, Store, upkeep
 from pi3nn.store.folders import Folder
 from pi3nn.store.packs import Pack
 from tests.store.test_store import content
+from tests.support.runs import exit_code
 from tests.support.stores import old_key, old_member, pack_of
+
+ELSEWHERE = f"{atomic.TEMPORARY}abc-elsewhere-1-{8 * '0'}"
 
 
 def test_verify_leaves_alone_what_a_living_process_is_writing(tmp_path: Path) -> None:
@@ -24,17 +28,19 @@ def test_verify_leaves_alone_what_a_living_process_is_writing(tmp_path: Path) ->
     member = old_member(tmp_path, "abc")
     (tmp_path / atomic.temporary_name("def")).touch()
     (member / atomic.temporary_name("records.json")).touch()
-    (tmp_path / ".tmp-abc-elsewhere-1-0").mkdir()  # nobody can see from here whether it lives
+    (tmp_path / ELSEWHERE).mkdir()  # nobody can see from here whether it lives
     found = upkeep.verify(store)
     assert (found.removed, found.damaged) == ([], {})
 
 
-def test_verify_clears_what_is_a_day_old_wherever_it_came_from(tmp_path: Path) -> None:
-    for name in (".tmp-abc-elsewhere-1-0", ".tmp-x", atomic.temporary_name("def")):
+def test_verify_clears_what_is_a_day_old_wherever_it_came_from_if_we_name_it_so(
+    tmp_path: Path,
+) -> None:
+    for name in (ELSEWHERE, ".tmp-photos", atomic.temporary_name("def")):
         (tmp_path / name).mkdir()
         os.utime(tmp_path / name, (0, 0))
     found = upkeep.verify(Store(tmp_path))
-    assert (len(found.removed), found.damaged, os.listdir(tmp_path)) == (3, {}, [])
+    assert (len(found.removed), found.damaged, os.listdir(tmp_path)) == (2, {}, [".tmp-photos"])
 
 
 def test_what_is_gone_or_replaced_while_verify_looks_is_neither_damaged_nor_an_error(
@@ -98,7 +104,7 @@ def test_an_old_member_with_a_damaged_part_is_damaged_when_that_is_read(
             getattr(Store(tmp_path), part)(member.name)
 
 
-@pytest.mark.parametrize("name", [".damaged", ".tmp-x-elsewhere-1-0"])
+@pytest.mark.parametrize("name", [".damaged", ELSEWHERE])
 def test_verify_removes_links_and_never_what_they_lead_to(tmp_path: Path, name: str) -> None:
     outside, store = tmp_path / "outside", Store(tmp_path / "runs")
     (outside / "precious").mkdir(parents=True)
@@ -125,6 +131,32 @@ def test_sealed_members_are_the_same_in_one_file_and_their_folders_are_gone(tmp_
     assert upkeep.verify(store) == upkeep.Findings()
 
 
+def test_a_member_that_is_damaged_when_it_is_sealed_is_named_and_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(tmp_path)
+    whole, damaged = (old_member(tmp_path, name) for name in ("abc", "def"))
+    found = upkeep.verify(store)
+    (damaged / "weights.npz").write_bytes(b"")
+    assert upkeep.seal(store, found) == 1
+    (sentence,) = found.sentences
+    assert sentence.startswith(f"{damaged.name}: weights.npz can't be read")
+    assert (whole.exists(), damaged.exists()) == (False, True)
+    monkeypatch.setattr(upkeep, "verify", lambda _: upkeep.Findings(unsealed=[damaged.name]))
+    assert exit_code(pi3nn_report.main, "verify", "--seal", "--store", str(tmp_path)) == 1
+    assert f"damaged {sentence}\nsealed: 0 members" in capsys.readouterr().out
+
+
+def test_a_member_in_a_folder_that_counts_no_longer_is_not_counted_as_sealed(
+    tmp_path: Path,
+) -> None:
+    key = old_member(tmp_path, "abc").name
+    found = upkeep.verify(Store(tmp_path))
+    Store(tmp_path).write(key, **content(), force=True)
+    old_member(tmp_path, "abc")
+    assert upkeep.seal(Store(tmp_path), found) == 0
+
+
 def test_members_without_checksums_are_said_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -148,6 +180,9 @@ def test_clear_removes_what_is_damaged_and_what_counts_no_longer_and_nothing_els
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "config.yaml").write_text("of the user")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "family.members").mkdir()
+    (tmp_path / "family.members" / "photo").touch()
+    (tmp_path / "club.members").write_text("Ann\nBob\n")
     half = tmp_path / old_key("half")
     half.mkdir()
     (half / "config.yaml").write_text(yaml.safe_dump({}))
@@ -164,3 +199,5 @@ def test_clear_removes_what_is_damaged_and_what_counts_no_longer_and_nothing_els
     assert (found.outdated, found.damaged) == ([], {})
     assert (tmp_path / "notes" / "config.yaml").is_file()
     assert (tmp_path / "empty").is_dir()
+    assert (tmp_path / "family.members" / "photo").is_file()
+    assert (tmp_path / "club.members").is_file()

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from pi3nn.store.packs import Pack
+
 
 def pack_of(root: Path) -> Path:
     """The only file of members in a store."""
@@ -38,3 +40,20 @@ def old_member(root: Path, name: str, value: float = 1.0) -> Path:
     np.savez(folder / "weights.npz", w=np.ones(2))
     (folder / "DONE").touch()
     return folder
+
+
+def flip_part(root: Path, key: str, name: str) -> None:
+    """Change a bit in a part of a member."""
+    for file in root.glob("*.members"):
+        for _, mark in Pack(file).marks():
+            if mark.key == key:
+                flip(file, mark.parts[name][0] + mark.parts[name][1] // 2)
+
+
+def flip(file: Path, place: int, bit: int = 0) -> None:
+    """Change a bit of a file."""
+    with file.open("r+b") as opened:
+        opened.seek(place)
+        (byte,) = opened.read(1)
+        opened.seek(place)
+        opened.write(bytes([byte ^ 1 << bit]))
