@@ -79,8 +79,8 @@ def _parser() -> argparse.ArgumentParser:
         "sweep",
         help="what a sweep has done so far, and what is missing and why",
         description="Write the table and the figure of the jobs that are done into the sweep's folder; say "
-        "which members are missing: pending or running in a cluster, failed, lost, or not submitted. The "
-        "exit code is 1 where the same command has something to train.",
+        "which members are missing: pending or running in a cluster, failed, lost, or not submitted "
+        "(docs/cluster.md, docs/ray.md). The exit code is 1 where the same command has something to train.",
     )
     sweep.set_defaults(run=_sweep)
     sweep.add_argument("folder", type=Path, help="that of the sweep, in results/sweeps")

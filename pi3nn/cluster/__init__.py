@@ -1,1 +1,1 @@
-"""Work that was handed to a cluster: what was handed, and what the cluster says of it."""
+"""Work that was handed to a cluster: what was handed, and what became of it."""

@@ -9,6 +9,8 @@ from pi3nn.cluster.slurm import Job
 from pi3nn.cluster.submissions import Shard
 
 PENDING, RUNNING, FAILED, LOST = "pending", "running", "failed", "lost"
+UNKNOWN = "unknown"
+"""Where nobody can be asked."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ Each submission has a folder ``.submitted/<name>/`` in the store:
     <number>.answer   what it said when it was done
     <number>.stop     a file that ends it
 
+Beside these folders are the notes of `pi3nn.cluster.drivers`.
+
 Whoever looks into the store finds them: another sweep, which then does not submit the same members,
 and ``pi3nn-report sweep``. What state a job is in is not noted: the cluster knows.
 """

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pi3nn.cluster import slurm, standing, submissions
+from pi3nn.cluster import drivers, slurm, standing, submissions
 from pi3nn.errors import counted
 from pi3nn.results.sweep_table import SweptJob
 from pi3nn.store import Store
 
-_ORDER = (standing.RUNNING, standing.PENDING, standing.FAILED, standing.LOST)
-_NOWHERE, _UNKNOWN = "not submitted", "unknown"
+_NOWHERE = "not submitted"
+_ORDER = (
+    standing.RUNNING, standing.PENDING, standing.UNKNOWN, standing.FAILED, standing.LOST, _NOWHERE,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Missing:
     @property
     def on_its_way(self) -> bool:
         """Or may be, as far as one can tell."""
-        return self.state in (standing.RUNNING, standing.PENDING, _UNKNOWN)
+        return self.state in (standing.RUNNING, standing.PENDING, standing.UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class Progress:
 
 
 def progress(jobs: Sequence[SweptJob]) -> Progress:
-    """Look into the stores of a sweep's jobs and, where members were submitted, into Slurm's queue."""
+    """Look into the stores of a sweep's jobs for drivers on Ray, and into Slurm's queue where
+    members were submitted."""
     missing, members, done = list[Missing](), 0, list[SweptJob]()
     for root in dict.fromkeys(job.store.root for job in jobs):
         of_store = [job for job in jobs if job.store.root == root]
@@ -75,13 +78,20 @@ def _judged(job: SweptJob) -> bool:
 
 
 def _reasons(store: Store, keys: set[str]) -> list[Missing]:
+    on_ray = drivers.of_members(keys, drivers.noted(store.root))
+    under_way = {key for key, (state, _) in on_ray.items() if state == standing.RUNNING}
+    found = on_ray | _in_slurm(store, keys - under_way)
+    counts = Counter(found.get(key, (_NOWHERE, "")) for key in keys)
+    by_state = sorted(counts.items(), key=lambda item: (_ORDER.index(item[0][0]), -item[1]))
+    return [Missing(count, state, why) for (state, why), count in by_state]
+
+
+def _in_slurm(store: Store, keys: set[str]) -> dict[str, tuple[str, str]]:
+    """State and reason of members that were submitted; the others are left out."""
     shards = [s for s in submissions.submitted(store.root) if not keys.isdisjoint(s.keys)]
     try:
         found = standing.of_members(keys, shards, slurm.jobs() if shards else {})
     except slurm.SilentError as error:
-        return [Missing(len(keys), _UNKNOWN, f"{error}: ask again when Slurm answers")]
-    counts = Counter((of_key.state, of_key.in_words) for of_key in found.values())
-    by_state = sorted(counts.items(), key=lambda item: (_ORDER.index(item[0][0]), -item[1]))
-    reasons = [Missing(count, state, why) for (state, why), count in by_state]
-    nowhere = len(keys) - len(found)
-    return [*reasons, Missing(nowhere, _NOWHERE, "")] if nowhere else reasons
+        why = f"{error}: ask again when Slurm answers"
+        return {key: (standing.UNKNOWN, why) for shard in shards for key in keys & {*shard.keys}}
+    return {key: (of_key.state, of_key.in_words) for key, of_key in found.items()}

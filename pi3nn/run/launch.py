@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from omegaconf import DictConfig
 
 from pi3nn import processes
+from pi3nn.cluster import drivers
 from pi3nn.errors import UserError, sentence
 from pi3nn.run import execute
 from pi3nn.run.away import Errands
@@ -110,11 +111,22 @@ def _train_away(missing: Wanted, hydra: Launching, options: TrainingOptions) -> 
     (folder / _STOP).unlink(missing_ok=True)
     errands = Errands(missing, options, hydra.shards, folder / _STOP)
     launch = functools.partial(hydra.launch_shards, errands, [[]])
-    (answer,) = _launched(launch, folder / _STOP, missing, options.force)
-    shutil.rmtree(folder)
-    if answer["store"]:
-        raise StoreError(answer["store"])
-    return dict(answer["members"])
+    keys = {member.key for member in missing.members}
+    _forget_ended(missing.store, keys)
+    with drivers.driving(missing.store.root, keys) as failures:
+        (answer,) = _launched(launch, folder / _STOP, missing, options.force)
+        shutil.rmtree(folder)
+        if answer["store"]:
+            raise StoreError(answer["store"])
+        failures.update(answer["members"])
+    return failures
+
+
+def _forget_ended(store: Store, again: set[str]) -> None:
+    """Take away what drivers that have ended say of members, if none of these is missing any longer."""
+    for driver in drivers.noted(store.root):
+        if driver.lives is False and not {*driver.keys} - store.stored(driver.keys) - again:
+            driver.path.unlink(missing_ok=True)
 
 
 def cut(missing: list[Member], shards: int, options: TrainingOptions) -> list[list[Member]]:

@@ -34,6 +34,7 @@ _ALIVE = "alive"  # in the folder of a process: locked as long as that runs
 _PROCESS = "process"  # of a trial: who evaluates it
 REASON = "reason"  # of a trial without a value: why
 _NO_LIMIT = float("inf")
+_REHEARSED = 3  # points
 
 
 def samplers() -> dict[str, type[BaseSampler]]:
@@ -57,12 +58,12 @@ class Sampling:
     space: Space
 
     def check(self) -> None:
-        """Refuse a sampler that there is not, or that is not for such a space.
+        """Refuse a sampler that there is not, that lacks its package, or that is not for such a space.
 
         Raises
         ------
         UserError
-            With the names that there are.
+            With the names that there are, or what to install.
         """
         known = samplers()
         if self.sampler not in known:
@@ -72,6 +73,29 @@ class Sampling:
                 f"samplers: {', '.join(sorted(known))}"
             )
         self.of(0)
+        if self.most_trials == _NO_LIMIT:
+            self._rehearse()
+
+    def _rehearse(self) -> None:
+        """Suggest some points in vain: samplers that begin at random load their package later."""
+        study = optuna.create_study(sampler=self.of(0))
+        for value in range(_REHEARSED):
+            trial = study.ask()
+            self.suggest(trial)
+            study.tell(trial, float(value))
+
+    def suggest(self, trial: Trial) -> None:
+        """Give a trial a value for every key.
+
+        Raises
+        ------
+        UserError
+            If the sampler needs a package that is not here.
+        """
+        try:
+            self.space.suggest(trial)
+        except ImportError as error:
+            raise UserError(f"hydra.sweeper.sampler={self.sampler}: {first_line(error)}") from error
 
     def of(self, number: int) -> BaseSampler:
         """The sampler for a trial: made anew, so that it does not depend on those before it."""
@@ -198,11 +222,7 @@ class SharedStudy:
     def _settled(self, trial: Trial) -> Trial:
         """The same, this process's and with a value for every key."""
         trial.set_user_attr(_PROCESS, self.process.name)
-        try:
-            self._sampling.space.suggest(trial)
-        except ImportError as error:
-            name = self._sampling.sampler
-            raise UserError(f"hydra.sweeper.sampler={name}: {first_line(error)}") from error
+        self._sampling.suggest(trial)
         return trial
 
     def _is_orphan(self, trial: FrozenTrial) -> bool:

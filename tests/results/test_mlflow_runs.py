@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,47 +83,84 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(tmp_path_factory.mktemp("environment"), *wanted)
 
 
-READ = """
-import json, sys
+# One process for all that is sent one after the other: the import of MLflow takes seconds.
+SEND = """
+import contextlib, io, json, sys
 from mlflow import MlflowClient
-client = MlflowClient("sqlite:///mlflow.db")
-ids = [e.experiment_id for e in client.search_experiments() if e.name == "pi3nn uci"]
-print(json.dumps([
-    [run.info.run_id, run.info.status, run.data.params, run.data.metrics,
-     [f.path for f in client.list_artifacts(run.info.run_id)],
-     len(client.get_metric_history(run.info.run_id, "test/picp_0.95"))]
-    for run in client.search_runs(ids)
-]))
+from pi3nn.cli.pi3nn_report import main
+
+def runs(uri):
+    client = MlflowClient(uri)
+    ids = [e.experiment_id for e in client.search_experiments() if e.name == "pi3nn uci"]
+    return [
+        [run.info.run_id, run.info.status, run.data.params, run.data.metrics,
+         [f.path for f in client.list_artifacts(run.info.run_id)],
+         len(client.get_metric_history(run.info.run_id, "test/picp_0.95"))]
+        for run in client.search_runs(ids)
+    ]
+
+answers = []
+for folder, uri in json.loads(sys.argv[1]):
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(["mlflow", folder, "--uri", uri])
+        except SystemExit as ended:
+            code = ended.code or 0
+    answers.append([code, err.getvalue(), None] if code else [0, out.getvalue(), runs(uri)])
+print(json.dumps(answers))
 """
+DATABASE = "sqlite:///mlflow.db"
+
+
+def sent(environment: Path, folder: Path, *orders: tuple[str, str]) -> list[tuple[int, str, Any]]:
+    """What ``pi3nn-report mlflow`` answers for each folder and URI: exit code, words, runs in MLflow."""
+    done = subprocess.run(
+        [environment, "-c", SEND, json.dumps(orders)],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [tuple(answer) for answer in json.loads(done.stdout.splitlines()[-1])]
 
 
 @pytest.mark.slow
 def test_given_again_it_adds_only_what_is_new(ran: Path, environment: Path, tmp_path: Path) -> None:
-    def python(code: str, *arguments: str) -> str:
-        done = subprocess.run(
-            [environment, "-c", code, *arguments],
-            cwd=tmp_path, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def sent() -> str:
-        code = "from pi3nn.cli.pi3nn_report import main; main()"
-        return python(code, "mlflow", str(ran), "--uri", "sqlite:///mlflow.db")
-
-    assert sent() == f"2 scenarios of {ran} sent to sqlite:///mlflow.db\n"
-    first = json.loads(python(READ))
+    order, to = (str(ran), DATABASE), f"sent to {DATABASE}"
+    (_, said, first), (_, said_again, unchanged) = sent(environment, tmp_path, order, order)
+    assert said == f"2 scenarios of {ran} {to}\n"
     assert len(first) == 2
     for _, status, params, metrics, artifacts, points in first:
         assert (status, artifacts, points) == ("FINISHED", ["report.html"], 1)
         assert params["method.hidden"] == "20"
         assert 0 <= metrics["test/picp_0.95"] <= 1
-    assert sent().endswith("sent to sqlite:///mlflow.db, 2 were there already\n")
-    assert json.loads(python(READ)) == first
+    assert said_again.endswith(f"{to}, 2 were there already\n")
+    assert unchanged == first
     again = pi3nn_run(ran.parents[3], *TWO_SCENARIOS, "levels=[0.9,0.95]", f"hydra.run.dir='{ran}'")
     assert again.returncode == 0, again.stderr
-    assert sent() == f"2 scenarios of {ran} sent to sqlite:///mlflow.db\n"
-    for before, after in zip(first, json.loads(python(READ)), strict=True):
+    ((_, said, with_level),) = sent(environment, tmp_path, order)
+    assert said == f"2 scenarios of {ran} {to}\n"
+    for before, after in zip(first, with_level, strict=True):
         assert (after[0], after[5]) == (before[0], 1)
         assert set(after[3]) > set(before[3])
         assert "test/picp_0.9" in after[3]
+
+
+@pytest.mark.slow
+def test_a_sweep_is_its_jobs_scenarios_to_which_another_adds_one_and_a_silent_server_is_a_mistake(
+    environment: Path, tmp_path: Path
+) -> None:
+    jobs = ["-m", "dataset=yacht", "method=linear", "seeds=[1]", "workers=1"]
+    for name, splits in (("less", "[1],[2]"), ("more", "[1],[2],[3]")):
+        done = pi3nn_run(tmp_path, *jobs, f"splits={splits}", f"hydra.sweep.dir={name}")
+        assert done.returncode == 0, done.stderr
+    with socket.socket() as taken:  # bound, and not listening
+        taken.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        orders = (("less", DATABASE), ("more", DATABASE), ("more", nobody))
+        (_, first, _), (_, second, runs), (code, silent, _) = sent(environment, tmp_path, *orders)
+    assert first == f"2 scenarios of less sent to {DATABASE}\n"
+    assert second == f"1 scenario of more sent to {DATABASE}, 2 were there already\n"
+    assert sorted(params["split"] for _, _, params, *_ in runs) == ["1", "2", "3"]
+    assert code == 2
+    assert f"--uri {nobody}: MLflow says " in silent
+    assert "Traceback" not in silent

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pi3nn.cli import pi3nn_report
-from pi3nn.cluster import slurm, submissions
+from pi3nn.cluster import drivers, slurm, submissions
 from pi3nn.cluster.slurm import Job
 from pi3nn.cluster.submissions import Shard
 from pi3nn.results import sweep_notes
@@ -83,6 +83,35 @@ def test_members_in_the_queue_are_looked_up_there(
     monkeypatch.setattr(slurm, "jobs", silent)
     assert report() == 0
     assert "3 unknown: squeue failed (no route): ask again when" in capsys.readouterr().out
+
+
+def test_members_that_train_on_ray_are_in_flight_until_their_driver_ends(
+    run: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*SWEEP) == 0
+    store = Path("results/runs").absolute()
+    keys = [key for job in sweep_notes.read(Path("it")) for key in job.keys]
+    for file in store.glob("*.members"):
+        file.unlink()
+    with drivers.driving(store, keys[:2]) as failures:
+        capsys.readouterr()
+        assert report() == 1
+        (driver,) = drivers.noted(store)
+        assert capsys.readouterr().out.splitlines() == [
+            "3 members: 0 stored, 3 missing",
+            f"  2 running: in flight on Ray, for {driver.process}",
+            "  1 not submitted",
+            "0 of 2 jobs are done",
+            "The same command trains what is missing and not queued.",
+        ]
+        with drivers.driving(store, keys[2:]):
+            assert report() == 0
+        failures[keys[0]] = "MemoryError: no room"
+    capsys.readouterr()
+    assert report() == 1
+    said = capsys.readouterr().out
+    assert "  1 failed: MemoryError: no room\n" in said
+    assert "  1 failed: the driver of the sweep on Ray ended" in said
 
 
 def test_a_folder_of_something_else_is_refused(

@@ -9,7 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hydra.core.utils import JobStatus
 
+from pi3nn.cluster import drivers
 from pi3nn.errors import UserError
 from pi3nn.run import launch
 from pi3nn.run.member import members
@@ -71,3 +73,31 @@ def test_a_store_that_cant_be_read_while_shards_train_ends_them(
         launch._launched(lambda: time.sleep(600) or [], tmp_path / "stop", missing, force=True)
     assert (tmp_path / "stop").exists()
     assert set(multiprocessing.active_children()) == before
+
+
+def test_a_sweep_on_ray_is_noted_while_it_lasts_and_what_failed_until_it_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a launcher that is played, and says which members have failed."""
+    monkeypatch.setattr(launch, "_LOOK_EVERY", 0.05)
+    failed, states = {"abc": "MemoryError: no room"}, tmp_path / "states"
+
+    def told() -> dict[str, tuple[str, str]]:
+        return drivers.of_members(["abc", "def"], drivers.noted(tmp_path))
+
+    def launch_shards(*_: object) -> list[Any]:
+        states.write_text(" ".join(state for state, _ in told().values()))
+        answer = {"store": "", "members": failed}
+        return [SimpleNamespace(status=JobStatus.COMPLETED, return_value=answer)]
+
+    store = SimpleNamespace(root=tmp_path, stored=lambda _: set())
+    missing: Any = SimpleNamespace(
+        members=[SimpleNamespace(key="abc"), SimpleNamespace(key="def")], store=store
+    )
+    hydra: Any = SimpleNamespace(folder=tmp_path / "it", shards=0, launch_shards=launch_shards)
+    assert launch._train_away(missing, hydra, TrainingOptions(workers=1)) == failed
+    assert states.read_text() == "running running"
+    assert told()["abc"] == ("failed", "MemoryError: no room")
+    failed = {}
+    assert launch._train_away(missing, hydra, TrainingOptions(workers=1)) == {}
+    assert told() == {}

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,8 @@ import pandas as pd
 import pytest
 from optuna.storages import JournalStorage
 
-from pi3nn.run.study import JOURNAL, _Journal
+from pi3nn.results import run_notes
+from pi3nn.run.study import JOURNAL, Study, _Journal
 from pi3nn.store import Store
 from tests.conftest import REPOSITORY
 from tests.support.commands import pi3nn_run
@@ -74,15 +76,26 @@ def test_the_command_to_copy_trains_nothing_and_has_the_same_score(
     done = pi3nn_run(folder, *shlex.split(line)[1:])
     assert done.returncode == 0, done.stderr
     assert Store(folder / "results" / "runs").keys() == before
+    (note,) = map(run_notes.read, (folder / "results" / "uci" / "yacht").iterdir())
+    assert out_of_fold(map(note.store.result, note.keys)) == [
+        pytest.approx(study(folder).best_value)
+    ]
 
 
 def test_test_rows_have_no_part_in_it(searched: tuple[Path, str]) -> None:
     folder, _ = searched
     store = Store(folder / "results" / "runs")
-    for result in map(store.result, store.keys()):
-        (train,) = [record for record in result["records"] if record["set"] == "train"]
-        score = train["interval_score"] * result["scalars"]["y_std"]
+    for score in out_of_fold(map(store.result, store.keys())):
         assert score in [pytest.approx(trial.value) for trial in study(folder).trials]
+
+
+def out_of_fold(results: Iterable[dict[str, Any]]) -> list[float]:
+    """Interval scores of training rows, in units of the target."""
+    found = []
+    for result in results:
+        (train,) = [record for record in result["records"] if record["set"] == "train"]
+        found.append(train["interval_score"] * result["scalars"]["y_std"])
+    return found
 
 
 def test_a_batch_is_one_stack(searched: tuple[Path, str]) -> None:
@@ -100,13 +113,44 @@ def test_given_again_with_more_trials_it_goes_on(searched: tuple[Path, str]) -> 
     assert len(trials(folder)) == 14
 
 
-def test_the_experiments_own_grid_is_searched_by_name_of_a_sampler(tmp_path: Path) -> None:
+def test_the_experiments_own_grid_is_searched_by_name_of_a_sampler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     grid = ["sweep={method.hidden: [4, 6, 8]}", *options(sampler="GridSampler", trials=99)]
     rest = [text for text in QUICK if not text.startswith("method.hidden")]
-    done = pi3nn_run(tmp_path, "-m", "hydra/sweeper=search", *rest, *grid)
-    assert done.returncode == 0, done.stderr
+    assert in_folder(tmp_path, monkeypatch)("-m", "hydra/sweeper=search", *rest, *grid) == 0
     found = sorted(trial[3]["method.hidden"] for trial in trials(tmp_path))
     assert found == ["4", "6", "8"]
+
+
+def test_another_sampler_is_asked_for_every_trial_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Watched(Study):
+        def ask(self, *arguments: Any, **keywords: Any) -> optuna.Trial:
+            asked.append(type(self.sampler).__name__)
+            return super().ask(*arguments, **keywords)
+
+    monkeypatch.setattr("pi3nn.run.study.Study", Watched)
+    few = [*options(sampler="QMCSampler", trials=3, batch=2), "method.steps=2"]
+    assert in_folder(tmp_path, monkeypatch)(*SEARCH, *few) == 0
+    assert asked == ["QMCSampler"] * 3
+    assert [trial[1] for trial in trials(tmp_path)] == ["COMPLETE"] * 3
+    assert len({tuple(trial[3].items()) for trial in trials(tmp_path)}) == 3
+
+
+def test_a_sampler_without_its_package_is_one_sentence_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "cmaes", None)
+    few = options(sampler="CmaEsSampler", trials=2, batch=2)
+    assert in_folder(tmp_path, monkeypatch)(*SEARCH, *few) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("pi3nn-run: hydra.sweeper.sampler=CmaEsSampler: ")
+    assert "cmaes" in line
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -129,12 +173,16 @@ def test_the_experiments_own_grid_is_searched_by_name_of_a_sampler(tmp_path: Pat
     ],
 )
 def test_a_mistake_is_one_sentence_and_leaves_nothing(
-    tmp_path: Path, arguments: list[str], sentence: str
+    arguments: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    done = pi3nn_run(tmp_path, "-m", "hydra/sweeper=search", *QUICK, *arguments)
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert sentence in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    run = in_folder(tmp_path, monkeypatch)
+    assert run("-m", "hydra/sweeper=search", *QUICK, *arguments) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert sentence in line
     assert not list(tmp_path.iterdir())
 
 
@@ -147,36 +195,43 @@ def test_a_launcher_that_is_not_there_is_one_sentence_and_leaves_nothing(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_block_in_which_nothing_can_be_run_does_not_stop_the_others(tmp_path: Path) -> None:
+def test_a_block_in_which_nothing_can_be_run_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     alone = options(sampler="GridSampler", trials=3, batch=1, study="mine")
-    done = pi3nn_run(tmp_path, "-m", "hydra/sweeper=search", *QUICK, "method.hidden=8,-1,6", *alone)
-    assert done.returncode == 1, done.stderr
-    assert "1 trial failed:" in done.stderr
-    assert "method.hidden=-1: it must be more" in done.stderr
+    run = in_folder(tmp_path, monkeypatch)
+    assert run("-m", "hydra/sweeper=search", *QUICK, "method.hidden=8,-1,6", *alone) == 1
+    said = capsys.readouterr().err
+    assert "1 trial failed:" in said
+    assert "method.hidden=-1: it must be more" in said
     states = {params["method.hidden"]: state for _, state, _, params in trials(tmp_path)}
     assert states == {"8": "COMPLETE", "-1": "FAIL", "6": "COMPLETE"}
 
 
-def test_a_study_made_for_another_space_is_refused_and_kept(tmp_path: Path) -> None:
-    named = options(study="mine", trials=3, batch=3)
-    assert pi3nn_run(tmp_path, *SEARCH, *named).returncode == 0
+def test_a_study_made_for_another_space_is_refused_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named, run = options(study="mine", trials=3, batch=3), in_folder(tmp_path, monkeypatch)
+    assert run(*SEARCH, *named) == 0
     before = trials(tmp_path)
     for change, sentence in {
         "method.l1=interval(0,1)": "made for other spaces (method.l1: ",
         "levels=[0.5]": "made for other levels",
         "method.steps=21": "made for other data, settings, engine or version",
     }.items():
-        done = pi3nn_run(tmp_path, *SEARCH, *named, change)
-        assert done.returncode == 2
-        assert sentence in done.stderr
+        assert run(*SEARCH, *named, change) == 2
+        assert sentence in capsys.readouterr().err
     assert trials(tmp_path) == before
 
 
-def test_a_plan_trains_nothing(tmp_path: Path) -> None:
-    done = pi3nn_run(tmp_path, *SEARCH, *options(trials=40, batch=8), "plan=true")
-    assert done.returncode == 0, done.stderr
-    assert "8 members: 0 stored" in done.stdout
-    assert "40 trials are 5" in done.stdout
+def test_a_plan_trains_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = in_folder(tmp_path, monkeypatch)
+    assert run(*SEARCH, *options(trials=40, batch=8), "plan=true") == 0
+    said = capsys.readouterr().out
+    assert "8 members: 0 stored" in said
+    assert "40 trials are 5" in said
     assert not (tmp_path / "results" / "search").exists()
 
 
@@ -288,12 +343,14 @@ def test_processes_share_a_study_and_take_up_what_a_killed_one_leaves(
 
 
 @pytest.mark.slow
-def test_a_launcher_carries_the_stacks(tmp_path: Path) -> None:
+def test_a_launcher_carries_the_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With Ray: on a cluster of this machine, which is started for each batch."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     found = []
-    for name in ("basic", "joblib"):
+    for name in ("basic", "joblib", "ray"):
         (tmp_path / name).mkdir()
         more = [f"hydra/launcher={name}", *options(trials=8, batch=4, shards=2)]
         done = pi3nn_run(tmp_path / name, *SEARCH, *more)
         assert done.returncode == 0, done.stderr
         found.append(trials(tmp_path / name))
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]

@@ -108,17 +108,17 @@ class Cluster:
     def lose_node(self) -> None:
         """As if its power were gone: nothing that ran there does any more."""
         _kill(int((self.folder / "slurmd.pid").read_text()))
-        for pid in self._of_jobs():
+        for pid in self.of_jobs():
             _kill(pid)
 
     def stop(self) -> None:
-        for pid in self._of_jobs():
+        for pid in self.of_jobs():
             _kill(pid)
         for name in ("slurmd", "slurmctld", "munge"):
             with contextlib.suppress(OSError, ValueError):
                 _kill(int((self.folder / f"{name}.pid").read_text()))
 
-    def _of_jobs(self) -> list[int]:
+    def of_jobs(self) -> list[int]:
         """Processes on the node, those of Slurm that guard them among them."""
         found, conf = [], f"SLURM_CONF={self.folder}/slurm.conf".encode()
         for path in Path("/proc").glob("[0-9]*"):
