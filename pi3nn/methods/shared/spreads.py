@@ -197,23 +197,26 @@ class SpreadNetworks:
         ensembles: Mapping[str, Ensemble],
         rows: Mapping[str, CrossRows],
         seen: Features,
+        residual: Array,
         scale: float,
+        weights: Array,
     ) -> tuple[SpreadNetworks, Spread]:
-        """Choose a mixture by what candidates say of the rows they left out; and what it says."""
+        """Choose a mixture by what candidates say of the `residual (N,)` over `scale` of the rows they
+        left out; and what it says."""
         read = [HEADS[name].read(e.out_of_fold(rows[name])) for name, e in ensembles.items()]
         every = Spread.joined([features.simple(seen), *read]).floored()
-        any_rows = next(iter(rows.values()))
-        residual = any_rows.y - every.centre
-        weights = np.broadcast_to(any_rows.weights, residual.shape)
-        above = counted_scale(residual, every.above, [LEVEL], weights)[:, 0]
-        below = counted_scale(-residual, every.below, [LEVEL], weights)[:, 0]
+        y = residual / scale
+        beyond = y - every.centre
+        of_each = np.broadcast_to(weights, beyond.shape)
+        above = counted_scale(beyond, every.above, [LEVEL], of_each)[:, 0]
+        below = counted_scale(-beyond, every.below, [LEVEL], of_each)[:, 0]
         shares = mixing.greedy(
             every.centre,
             above[:, None] * every.above,
             below[:, None] * every.below,
-            any_rows.y,
+            y,
             LEVEL,
-            any_rows.weights,
+            weights,
         )
         networks = cls(features, ensembles, shares, above, below, scale)
         return networks, networks._mixture(every, np.arange(len(shares)))
