@@ -39,5 +39,6 @@ def as_it_is() -> NDArray[np.float64]:
 @pytest.mark.parametrize("variant", SCRIPT.VARIANTS)
 def test_each_variant_is_another_method(variant: str, as_it_is: NDArray[np.float64]) -> None:
     bounds = _bounds(SCRIPT, variant)
-    assert np.isfinite(bounds).all() and (bounds[..., 0] < bounds[..., 1]).all()
+    assert np.isfinite(bounds).all()
+    assert (bounds[..., 0] < bounds[..., 1]).all()
     assert (bounds == as_it_is).all() == (variant in SAME_ON_FEW_ROWS)

@@ -121,9 +121,7 @@ class Training:
             )
             shape = Shape(rows[name].x.shape[1], settings.spread_hidden, outputs=head.outputs)
             trained[name] = self._ensemble(rows[name], shape, head.loss, recipe, f"spread/{name}")
-        return SpreadNetworks.mixed(
-            learned, trained, rows, features, residual, scale, self.weights
-        )
+        return SpreadNetworks.mixed(learned, trained, rows, features, residual, scale, self.weights)
 
     def _ensemble(
         self, rows: CrossRows, shape: Shape, loss: Loss, recipe: Recipe, purpose: str
