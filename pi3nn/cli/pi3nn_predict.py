@@ -95,6 +95,11 @@ def _predict(values: Mapping[str, str]) -> int:
 def _lines(summary: Any, threshold: float) -> list[str]:
     expected = f"{100 * threshold:.3g} % of rows like the training rows"
     lines = [f"ood: an ood_p below {threshold:.3g}, as {expected} have"]
+    if summary.lowest_p >= threshold:
+        lines = [
+            f"ood: an ood_p below {threshold:.3g}, which no row can have: the training rows are too few "
+            f"(lowest possible: {summary.lowest_p:.2g}); threshold= takes another"
+        ]
     if summary.ignored:
         lines.append(f"not looked at: {', '.join(summary.ignored)}, which training did not have")
     if summary.unseen:

@@ -41,6 +41,11 @@ class Flag:
         smallest = _compared(ordered, values, 0).min(axis=0)
         return cls(ordered, np.sort(smallest))
 
+    @property
+    def lowest(self) -> float:
+        """The smallest p-value that a row can have: with few training rows it is not small."""
+        return 1 / (len(self.smallest) + 1)
+
     def p_values(self, outputs: Mapping[str, Array]) -> tuple[Array, NDArray[np.str_]]:
         """``ood_p (N,)`` of rows, and the name of the signal that spoke."""
         each = _compared(self.signals, outputs, 1)

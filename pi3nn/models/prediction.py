@@ -37,6 +37,7 @@ class PredictionSummary:
     flagged: int = 0
     unseen: int = 0
     incomplete: int = 0
+    lowest_p: float = 0.0  # the smallest `ood_p` that a row can have
     ignored: list[str] = field(default_factory=list)
 
 
@@ -63,7 +64,7 @@ def predict_file(
     import pyarrow as pa
 
     predictor = saved.model.at(levels)
-    summary = PredictionSummary()
+    summary = PredictionSummary(lowest_p=predictor.lowest_p)
     names = _columns(saved, data, levels, summary)
     numbers = {column.name for column in saved.schema.columns if column.kind == "number"}
     with _writer(output) as write:

@@ -45,6 +45,11 @@ class Predictor:
             for t, widths in enumerate(self._train_widths)
         ]
 
+    @property
+    def lowest_p(self) -> float:
+        """The smallest ``ood_p`` that a row can have."""
+        return max(flag.lowest for flag in self._flags)
+
     def __call__(self, x: Array) -> Prediction:
         """Predict rows ``x (N, D)`` in original units."""
         scaled = np.stack([scaler.x(x) for scaler in self.model.scalers])

@@ -103,6 +103,8 @@ class Account:
     odd: list[ShownRow]  # flagged test rows, the oddest first
     chosen: list[str]
     any_level: bool = True  # whether one training serves every level
+    lowest_p: float = 0.0  # the smallest ood_p that a row can have
+    judged_coverage: float = 0.0  # of the rows of `judged_on`, at the highest level
 
     @property
     def title(self) -> str:
@@ -124,6 +126,11 @@ class Account:
     @property
     def flag(self) -> str:
         """How often the flag speaks, in one sentence."""
+        if self.lowest_p >= self.threshold:
+            return (
+                f"No row can be flagged as unlike the training rows: these are too few for an ood_p below "
+                f"{self.threshold:g} (lowest possible: {self.lowest_p:.2g})."
+            )
         signals = ", ".join(f"{count} by {name}" for name, count in self.flagged_by.items())
         by_chance = self.threshold * self.test_rows
         return (

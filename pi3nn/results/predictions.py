@@ -39,10 +39,8 @@ def table(folder: Path, filters: Sequence[str] = ()) -> pd.DataFrame:
     for keys in models(note.store, note.keys):
         of_model = {str(name): value for name, value in labels.loc[keys[0]].items()}
         by_level = bounds(note.store, keys, note.levels)
-        decimals = _decimals(note.store, keys[0])
         parts += [
-            _set_frame(of_model, name, by_level, decimals)
-            for name in next(iter(by_level.values()), {})
+            _set_frame(of_model, name, by_level) for name in next(iter(by_level.values()), {})
         ]
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if rows.empty:
@@ -75,6 +73,9 @@ def bounds(
 ) -> dict[float, dict[str, Intervals]]:
     """The intervals of one model by level and set; nothing of a member that failed.
 
+    They have as many digits as the store keeps: bounds that were put on values of the target are these
+    values, and widths that are equal are equal.
+
     Those of a model that is trained for each level of its own are nested, with the point inside (of a
     single level, too), as who predicts with the model gets them.
     """
@@ -83,7 +84,8 @@ def bounds(
         judged = {record["gamma"] for record in store.result(key)["records"]}
         for gamma in sorted(judged & set(levels)):
             if by_set := intervals(store, key, gamma):
-                found[gamma] = by_set
+                digits = _decimals(store, key)
+                found[gamma] = {name: _rounded(of_set, digits) for name, of_set in by_set.items()}
     # Of a member that serves every level the store has the coverage at many of them.
     trained_apart = "reliability" not in store.result(keys[0])
     return _nested(found) if trained_apart else dict(sorted(found.items()))
@@ -112,19 +114,24 @@ def _labels(note: run_notes.Note) -> pd.DataFrame:
 
 
 def _decimals(store: Store, key: str) -> int:
-    """How many survive in the store, which has single precision in standard deviations of the target."""
-    return 6 - math.floor(math.log10(store.result(key)["scalars"]["y_std"]))
+    """How many surely survive in the store, which has single precision in standard deviations of the
+    target: some 1e-7 of these."""
+    return 5 - math.floor(math.log10(store.result(key)["scalars"]["y_std"]))
+
+
+def _rounded(rows: Intervals, digits: int) -> Intervals:
+    """Only what is in units of the target is rounded: the labels of rows are exact."""
+    names = ("y", "point", "lower", "upper")
+    return replace(rows, **{name: getattr(rows, name).round(digits) for name in names})
 
 
 def _set_frame(
-    labels: dict[str, Any], name: str, by_level: dict[float, dict[str, Intervals]], decimals: int
+    labels: dict[str, Any], name: str, by_level: dict[float, dict[str, Intervals]]
 ) -> pd.DataFrame:
-    """Only what is in units of the target is rounded: rows, seeds and hyper-parameters are exact."""
     highest = by_level[max(by_level)][name]
     number = np.arange(len(highest.y)) if highest.index is None else highest.index
-    in_units = {"y": highest.y, "prediction": highest.point}
+    columns = {"y": highest.y, "prediction": highest.point}
     for gamma, of_level in by_level.items():
-        in_units[f"lower_{gamma:g}"] = of_level[name].lower
-        in_units[f"upper_{gamma:g}"] = of_level[name].upper
-    rounded = {column: values.round(decimals) for column, values in in_units.items()}
-    return pd.DataFrame({**labels, "set": name, "row": number, **rounded})
+        columns[f"lower_{gamma:g}"] = of_level[name].lower
+        columns[f"upper_{gamma:g}"] = of_level[name].upper
+    return pd.DataFrame({**labels, "set": name, "row": number, **columns})

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pi3nn import methods
+from pi3nn import methods, metrics
+from pi3nn.data import discrete
 from pi3nn.data.own.columns import Schema
 from pi3nn.intervals.flag import Flag
 from pi3nn.intervals.judge import by_set
@@ -55,7 +56,8 @@ def account(
     test, train = by_level[level]["test"], by_level[level]["train"]
     crossed = member.config["calibrate"] == "cross"
     judged_set, judged = ("train", train) if crossed else ("test", test)
-    ood_p, ood_by = _flag(store, member.key, level)
+    flag, tested = _flag(store, member.key, level)
+    ood_p, ood_by = flag.p_values(tested)
     odd = np.flatnonzero(ood_p < FLAGGED)
     rows = _TestRows(member, test, ood_p, ood_by)
     results = [store.result(of_level)["member"] for of_level in keys]
@@ -88,23 +90,33 @@ def account(
         flagged_by=dict(Counter(map(str, ood_by[odd]))),
         widest=rows.shown(np.argsort(-test.width, kind="stable")[:SHOWN_ROWS]),
         odd=rows.shown(odd[np.argsort(ood_p[odd], kind="stable")][:SHOWN_ROWS]),
-        chosen=_chosen(member, store),
+        chosen=_chosen(member, store, train.y),
         any_level=member.config["gamma"] is None,
+        lowest_p=flag.lowest,
+        judged_coverage=float(metrics.picp(judged.lower, judged.upper, judged.y)),
     )
 
 
-def _chosen(member: Member, store: Store) -> list[str]:
+def _chosen(member: Member, store: Store, y: Array) -> list[str]:
+    """What the method chose, and what becomes of bounds for training targets ``y (N,)``."""
     state = store.weights(member.key)
     state.pop(REFERENCE, None)  # not the method's
-    return methods.get(member.kind).describe(state)
+    sentences = methods.get(member.kind).describe(state)
+    values = discrete.values_of(y) if member.config["calibrate"] == "cross" else None
+    if values is not None:
+        sentences.append(
+            f"Bounds: put on the nearest of the {len(values)} values that the target has in the training "
+            "rows, so that more rows lie inside than was asked for."
+        )
+    return sentences
 
 
 def _groups(values: Array, rows: Intervals) -> list[judgement.Group]:
     return judgement.groups(values, rows.lower, rows.upper, rows.y)
 
 
-def _flag(store: Store, key: str, level: float) -> tuple[Array, NDArray[Any]]:
-    """What ``pi3nn-predict`` would say of the test rows: ``ood_p`` and ``ood_by``."""
+def _flag(store: Store, key: str, level: float) -> tuple[Flag, dict[str, Array]]:
+    """The flag that ``pi3nn-predict`` has, and what it asks of the test rows."""
     arrays = store.predictions(key)
     sets = by_set(arrays)
     outputs = {}
@@ -112,7 +124,7 @@ def _flag(store: Store, key: str, level: float) -> tuple[Array, NDArray[Any]]:
         lower, upper = (arrays[f"{name}/{side}@{level}"] for side in ("lower", "upper"))
         outputs[name] = {k: values[0] for k, values in sets[name].items()}
         outputs[name]["width"] = np.abs(upper.astype(np.float64) - lower)
-    return Flag.learn(outputs["train"]).p_values(outputs["test"])
+    return Flag.learn(outputs["train"]), outputs["test"]
 
 
 def _inputs(member: Member, name: str, rows: Intervals) -> list[Dependence]:

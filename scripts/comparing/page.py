@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 from markdown_tables import markdown_table, put
 
-from comparing import figure, summary
+from comparing import figure, summary, targets
 from comparing.measure import METHODS, ROOT
 from comparing.method import LEVELS
 from comparing.ours import OURS
@@ -41,6 +41,7 @@ def parts(records: pd.DataFrame) -> dict[str, str]:
         "methods": methods(records),
         "sets": sets(records),
         "headline": headline(records),
+        "targets": reached(records),
         "state": state(records),
         **{f"by method {level:g}": by_method(records, level) for level in LEVELS},
         **{f"by set {level:g}": by_set(records, level) for level in LEVELS},
@@ -98,9 +99,15 @@ def headline(records: pd.DataFrame) -> str:
             of_sets = records[records["set"].isin(ratio.index)]
             covered, error = summary.mean_coverage(of_sets, level, FIRST)
             worst = f"{ratio.idxmax()} {ratio.max():.2f}"
-            lines.append([f"{level:g}", what, str(len(ratio)), f"{summary.geometric_mean(ratio):.3f}", worst, _with_error(covered, error)])  # fmt: skip
+            lines.append([f"{level:g}", what, str(len(ratio)), f"{summary.geometric_mean(ratio):.3f}", worst, summary.with_error(covered, error)])  # fmt: skip
     header = ["level", "sets", "number", "ratio, geometric mean", "worst", "coverage"]
     return markdown_table(header, lines) if lines else "None of ours is stored yet."
+
+
+def reached(records: pd.DataFrame) -> str:
+    """What our first method was to reach, and whether it does."""
+    times = _over_reference(records, summary.seconds(records), FIRST)
+    return targets.table(records, FIRST, summary.geometric_mean(times), REFERENCE)
 
 
 def _groups(names: Iterable[str]) -> dict[str, list[str]]:
@@ -131,7 +138,9 @@ def by_method(records: pd.DataFrame, level: float) -> str:
         covered = summary.mean_coverage(records, level, method)
         relative = summary.geometric_mean(_over_reference(records, times, method))
         name = f"**{method}**" if METHODS[method].ours else method
-        lines.append([name, *map(_number, of_groups), _with_error(*covered), _number(relative)])
+        lines.append(
+            [name, *map(_number, of_groups), summary.with_error(*covered), _number(relative)]
+        )
     header = [
         "method",
         PROOF,
@@ -146,7 +155,7 @@ def by_method(records: pd.DataFrame, level: float) -> str:
 def _over_reference(records: pd.DataFrame, times: pd.DataFrame, method: str) -> pd.Series:
     """Processor time over that of jackknife+ after bootstrap, on small sets."""
     rows = records.groupby("set")[["train", "test"]].first().sum(axis=1)
-    if REFERENCE not in times:
+    if not {method, REFERENCE} <= set(times):
         return pd.Series(dtype=float)
     return (times[method] / times[REFERENCE])[rows < SMALL]
 
@@ -165,8 +174,8 @@ def by_set(records: pd.DataFrame, level: float) -> str:
                 line += ["–"] * 4
                 continue
             one = found.loc[(name, method)]
-            line += [str(one["splits"]), method] if method == best else [_with_error(one["ratio"], one["error"], 2)]  # fmt: skip
-            line += [_number(one["score"]), _with_error(*covered.loc[(name, method)]), _number(times.loc[name, method])]  # fmt: skip
+            line += [str(one["splits"]), method] if method == best else [summary.with_error(one["ratio"], one["error"], 2)]  # fmt: skip
+            line += [_number(one["score"]), summary.with_error(*covered.loc[(name, method)]), _number(times.loc[name, method])]  # fmt: skip
         lines.append(line)
     theirs = ["splits", "best other", "score", "coverage", "seconds"]
     ours = [f"{FIRST}: ratio", "score", "coverage", "seconds"]
@@ -181,11 +190,6 @@ def widths(records: pd.DataFrame) -> str:
         if name in set(records["method"])
     ]  # fmt: skip
     return markdown_table(["method", "narrowest", *map(str, range(2, 10)), "widest"], lines)
-
-
-def _with_error(value: float, error: float, digits: int = 3) -> str:
-    shown: Callable[[float], str] = lambda number: f"{number:.{digits}f}"  # noqa: E731
-    return shown(value) if math.isnan(error) else f"{shown(value)} ± {shown(error)}"
 
 
 def _number(value: float) -> str:

@@ -6,6 +6,7 @@ deviations of the target.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -109,3 +110,9 @@ def _tenths(rows: int) -> list[int]:
 def seconds(records: pd.DataFrame) -> pd.DataFrame:
     """Mean processor seconds ``(sets, methods)`` of a fit and its predictions."""
     return records.groupby(["set", "method"])["seconds"].mean().unstack()
+
+
+def with_error(value: float, error: float, digits: int = 3) -> str:
+    """For a table; without an error where there is none."""
+    shown = f"{value:.{digits}f}"
+    return shown if math.isnan(error) else f"{shown} ± {error:.{digits}f}"

@@ -37,7 +37,7 @@ def test_stored_results_are_of_known_sets_and_sensible() -> None:
 
 @pytest.mark.slow
 def test_a_small_comparison_runs_is_resumed_and_ends_in_a_page(tmp_path: Path) -> None:
-    methods = "quantile-boosting mapie-cqr mapie-bootstrap cqr"
+    methods = "quantile-boosting mapie-cqr mapie-bootstrap pi3nn-cross"
     script = f"{sys.executable} {REPOSITORY}/scripts/compare --results {tmp_path} --splits 1 2"
     first = run(f"{script} --only yacht diabetes {methods} --jobs 2", tmp_path)
     assert first.returncode == 0, first.stderr
@@ -46,7 +46,9 @@ def test_a_small_comparison_runs_is_resumed_and_ends_in_a_page(tmp_path: Path) -
     covered = summary.coverage(records, 0.95)["covered"]
     assert covered.between(0.6, 1).all()
     assert (records["score"] < 8).all()
-    assert "| diabetes | development |" in (tmp_path / "compare.md").read_text("utf-8")
+    page = (tmp_path / "compare.md").read_text("utf-8")
+    assert "| diabetes | development |" in page
+    assert "| 0.95 | ratio, all sets | 0.80 at most |" in page
     assert (tmp_path / "images" / "compare.png").is_file()
 
     drop_last_line(tmp_path / "others" / "mapie-cqr.csv")

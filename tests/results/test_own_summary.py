@@ -61,7 +61,7 @@ def test_the_screen_says_in_ten_lines_what_a_colleague_wants_to_know(
 
 def test_shares_of_a_mixture_are_whole(ran: tuple[Path, str]) -> None:
     for name in ("Mean", "Spread"):
-        (line,) = re.findall(rf"- {name}: (.*?)(?:, times|;)", ran[1])
+        (line,) = re.findall(rf"- {name}: (.*?)(?:, moved|;)", ran[1])
         assert sum(map(int, re.findall(r"(\d+) %", line))) == pytest.approx(100, abs=2)
 
 

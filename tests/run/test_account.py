@@ -120,6 +120,32 @@ def test_the_flag_says_of_test_rows_what_pi3nn_predict_says(tmp_path: Path) -> N
         assert row.lower == pytest.approx(out.loc[price, "lower_0.95"], rel=1e-5)
 
 
+def test_of_few_rows_it_says_that_none_can_be_flagged(tmp_path: Path) -> None:
+    folder, said = own_run(tmp_path, "method=linear", "workers=1", table=noisy(100))
+    assert "No row can be flagged as unlike the training rows" in said
+    assert "lowest possible: 0.011" in said  # 90 training rows
+    assert "Flagged" not in said
+    noisy(100).to_csv(tmp_path / "all.csv", index=False)
+    saved = model_files.load(folder / "model")
+    summary = prediction.predict_file(saved, tmp_path / "all.csv", [0.9], tmp_path / "out.csv")
+    assert summary.lowest_p == pytest.approx(1 / 91)
+    assert summary.flagged == 0
+
+
+def test_bounds_of_ratings_are_ratings_and_the_page_says_so(tmp_path: Path) -> None:
+    table = noisy(300)
+    table["price"] = (table["price"] / 20).round().clip(3, 7)
+    folder, said = own_run(tmp_path, "method=linear", "workers=1", table=table)
+    assert "Bounds: put on the nearest of the 5 values" in said
+    found = run_notes.read(folder).account
+    assert found
+    widths = [group.width for group in found.by_width]
+    assert all({group.low, group.high} <= {0, 1, 2, 3, 4} for group in found.by_width)
+    assert widths == sorted(widths)
+    assert found.judged_coverage > found.level
+    assert f"it is {found.judged_coverage:.3f}" in (folder / "report.html").read_text()
+
+
 def test_levels_trained_apart_may_come_in_any_order(tmp_path: Path) -> None:
     table, trained_apart = noisy(200), ["method=qd", "method.epochs=3", "method.hidden=8"]
     folder, _ = own_run(tmp_path, *trained_apart, "levels=[0.95,0.9]", "workers=1", table=table)

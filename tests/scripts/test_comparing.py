@@ -17,7 +17,7 @@ from tests.support.scripts import script_module
 from tests.support.waiting import PATIENCE, is_alive, wait_for
 
 script_module("compare")
-from comparing import files, measure, run, sets, summary  # noqa: E402
+from comparing import files, measure, run, sets, summary, targets  # noqa: E402
 from comparing.others import OTHERS  # noqa: E402
 
 
@@ -147,6 +147,22 @@ def test_the_ratio_is_to_the_best_other_method_on_the_splits_that_both_have() ->
     )
     assert found.loc["pi3nn", "splits"] == 2
     assert found.loc["ngboost", "error"] == pytest.approx(0, abs=1e-12)
+
+
+def test_what_is_reached_and_what_not_is_said_of_each_target() -> None:
+    ours = records(**{"mapie-cqr": [2.0, 2.0], "pi3nn-cross": [2.0, 2.4]})
+    text = targets.table(ours, "pi3nn-cross", 0.5, "mapie-bootstrap")
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[2:]]
+    assert lines == [
+        ["0.95", "ratio, all sets", "0.80 at most", "1.100", "**no**"],
+        ["0.95", "ratio, without naval", "0.85 at most", "1.100", "**no**"],
+        ["0.95", "ratio of each set", "1.05 at most", "yacht 1.10 ± 0.10", "**no**"],
+        ["0.95", "mean coverage", "0.945 to 0.965", "0.900 ± 0.000", "**no**"],
+        ["both", "time over mapie-bootstrap, small sets", "1 at most", "0.50", "yes"],
+    ]
+    better = ours.assign(score=ours["score"] / (1 + (ours["method"] == "pi3nn-cross")))
+    assert targets.table(better, "pi3nn-cross", 2.0, "").count("| yes |") == 3
+    assert targets.table(ours, "sqr", 0.5, "") == "None of ours is stored yet."
 
 
 def test_coverage_by_width_is_that_of_each_tenth() -> None:

@@ -116,10 +116,21 @@ class MeanNetworks:
         return Answers(np.stack(mixtures), np.array(shares))
 
     def in_words(self) -> str:
-        """The shares of the ensembles in the mixture, and what all of it is multiplied by."""
+        """The shares of the ensembles in the mixture, and where all of it is moved to."""
         sums = {IN_WORDS[name]: float(factors.sum()) for name, factors in self.factors.items()}
-        whole = f"times {sum(sums.values()):.2f} as far from the mean of the target as they say"
-        return f"{mixing.in_words(sums)}, {whole}"
+        moved = sum(sums.values()) - 1
+        whole = f", moved {abs(moved):.0%} {'away from' if moved > 0 else 'towards'} the mean of the target"
+        return f"{mixing.in_words(sums)}{whole if abs(moved) >= 0.005 else ''}"
+
+    def size_in_words(self) -> str:
+        """How many networks there are, and why."""
+        of_one = next(iter(self.ensembles.values()))
+        networks, repeats = of_one.params.shape[1], of_one.repeats
+        times = "" if repeats == 1 else f", {repeats} times over"
+        return (
+            f"{networks // repeats} folds{times}: {len(self.ensembles)} ensembles of {networks} networks "
+            f"with {of_one.shape.hidden} units, each of which has left out a fold"
+        )
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         state: dict[str, NDArray[np.generic]] = {}
