@@ -107,8 +107,11 @@ class _Hydra:
             del cfg["hydra"]
         return cfg
 
-    def start(self, folder: Path | None = None) -> None:
-        """Make the sweep's folder, or take that which is given, with the configuration of all jobs."""
+    def start(self, folder: Path | None = None, of_jobs: Path | None = None) -> None:
+        """Make the sweep's folder, or take that which is given, with the configuration of all jobs.
+
+        `of_jobs` is for what a queue's jobs need, where the folder may go before they do.
+        """
         from pi3nn.run import folders
 
         typed = self._sweeper.config.hydra.overrides.hydra
@@ -119,7 +122,7 @@ class _Hydra:
         else:
             # Named by the second, in which another sweep may have begun.
             self.folder = folders.claimed(self.folder)
-        self._sweeper.config.hydra.sweep.dir = str(self.folder)
+        self._sweeper.config.hydra.sweep.dir = str(of_jobs or self.folder)
         OmegaConf.save(self._sweeper.config, self.folder / "multirun.yaml")
 
     def launch_shards(

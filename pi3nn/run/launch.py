@@ -54,7 +54,8 @@ class Launching(Protocol):
 
     def compose(self, overrides: Sequence[str]) -> DictConfig: ...
 
-    def start(self, folder: Path | None = None) -> None: ...  # may give the folder another name
+    # May give the folder another name.
+    def start(self, folder: Path | None = None, of_jobs: Path | None = None) -> None: ...
 
     def launch_shards(
         self, task: Callable[[Any], Any] | Errands, overrides: Sequence[Sequence[str]]

@@ -14,7 +14,7 @@ import shlex
 import statistics
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +35,7 @@ from pi3nn.run.launch import Launching
 from pi3nn.run.objective import out_of_fold_score
 from pi3nn.run.request import Request, request
 from pi3nn.run.space import Space
-from pi3nn.run.study import REASON, Outcome, Sampling, SharedStudy, completed
+from pi3nn.run.study import REASON, Outcome, Sampling, SharedStudy, completed, lost
 from pi3nn.run.sweep import ExplainJob, SweepJob
 
 _LARGEST_SEED = 2**32 - 1  # that NumPy takes
@@ -73,7 +73,7 @@ def run(
     UserError
         If there is nothing to search, the study was made for something else, or no trial has a value.
     SweepError
-        If some trials could not be evaluated; the others are done.
+        If some trials could not be evaluated, or not yet; the others are done.
     """
     options.check()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -98,7 +98,8 @@ def run(
     shared = SharedStudy(folder, sampling, _made_for(space, asked))
     search = Search(shared, space, hydra, explain)
     with shared.attended() as own:
-        hydra.start(own)
+        # A job that waits finds what it is to do, even if this process is killed and its folder cleared.
+        hydra.start(own, of_jobs=folder)
         search.run(options)
     search.finish()
 
@@ -196,9 +197,20 @@ class Search:
         trials = self.shared.study.get_trials(deepcopy=False)
         best = completed(trials)
         failed = [trial for trial in trials if trial.state is TrialState.FAIL]
-        if not best:
+        left = lost(trials)
+        if best:
+            self._write(trials, best)
+        elif not left:
             reasons = dict.fromkeys(trial.user_attrs.get(REASON, "") for trial in trials)
             raise UserError(f"no trial has a value: {'; '.join(filter(None, reasons))}")
+        running = sum(trial.state is TrialState.RUNNING for trial in trials) - len(left)
+        if running:
+            print(f"{running} more trials are being evaluated by other processes")
+        again = "got lost; the same command trains what is missing"
+        if lines := [*_told(failed, "failed"), *_told(left, again)]:
+            raise SweepError("\n".join(lines))
+
+    def _write(self, trials: Sequence[FrozenTrial], best: Sequence[FrozenTrial]) -> None:
         found = search_table.Found(
             trials=[_row(trial, self.space) for trial in trials],
             keys=list(self.space.keys),
@@ -206,11 +218,6 @@ class Search:
             importance=self._importance(best),
         )
         search_table.write(found, self.shared.folder)
-        if running := self.shared.running():
-            print(f"{running} more trials are being evaluated by other processes")
-        if failed:
-            lines = [f"  trial {t.number}: {t.user_attrs.get(REASON, '')}" for t in failed]
-            raise SweepError("\n".join([f"{counted(len(failed), 'trial')} failed:", *lines]))
 
     def _command(self, best: FrozenTrial) -> str:
         overrides = [*self.space.overrides(best.params), *config.search_path()]
@@ -226,9 +233,18 @@ class Search:
         return {key: float(share) for key, share in shares.items() if math.isfinite(share)}
 
 
+def _told(trials: Sequence[FrozenTrial], what: str) -> Iterator[str]:
+    """Lines for the screen; none without trials."""
+    if trials:
+        yield f"{counted(len(trials), 'trial')} {what}:"
+        yield from (f"  trial {t.number}: {t.user_attrs.get(REASON, '')}" for t in trials)
+
+
 def _outcome(job: SweepJob) -> Outcome:
-    if job.failure:
+    if job.request is None:
         return Outcome(None, {REASON: job.failure}, failed=True)
+    if job.failure:  # nothing is stored: what went wrong need not go wrong again
+        return Outcome(None, {REASON: job.failure}, lost=True)
     asked = job.asked
     value = out_of_fold_score(asked.store, asked.keys, asked.levels)
     if math.isfinite(value):
@@ -253,6 +269,7 @@ def _facts(asked: Request) -> dict[str, Any]:
 
 def _row(trial: FrozenTrial, space: Space) -> dict[str, Any]:
     known = {name: trial.user_attrs.get(name) for name in ("picp", "mpiw", "seconds", REASON)}
+    known[REASON] = known[REASON] or None  # empty where a trial was lost and taken up
     values = {key: trial.params.get(key) for key in space.keys}
     state = trial.state.name.lower()
     return {"trial": trial.number, **values, "interval_score": trial.value, **known, "state": state}

@@ -57,9 +57,8 @@ def train(wanted: Wanted, hydra: Launching, options: TrainingOptions) -> dict[st
     if mine and not failed:
         submissions.forget(mine[0].folder)
     known = standing.of_members(failed, shards, _asked() or {})
-    again = "the same command trains what is missing"
-    reasons = {key: f"{of_key.in_words}; {again}" for key, of_key in known.items()}
-    return dict.fromkeys(failed, f"no job has stored it; {again}") | reasons
+    reasons = {key: of_key.in_words for key, of_key in known.items()}
+    return dict.fromkeys(failed, "no job has stored it") | reasons
 
 
 def submit(

@@ -2,7 +2,8 @@
 
 What is asked of it is a function of what it has, the seed and the number of a trial, never of what a
 process has done before. So a search that was killed and is started again goes on as if it had not been:
-trials that nobody evaluates any longer are taken up, with the values that they have.
+trials that nobody evaluates any longer are taken up, with the values that they have. So are those
+whose job was lost: by the next process, since this one would likely meet the same.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,7 +33,9 @@ from pi3nn.run.space import Space
 JOURNAL = "journal.log"
 _ALIVE = "alive"  # in the folder of a process: locked as long as that runs
 _PROCESS = "process"  # of a trial: who evaluates it
+_ATTEMPTS = "attempts"  # of a trial: how often it was lost
 REASON = "reason"  # of a trial without a value: why
+MOST_ATTEMPTS = 3
 _NO_LIMIT = float("inf")
 _REHEARSED = 3  # points
 
@@ -127,7 +130,8 @@ class Outcome:
 
     value: float | None  # the smaller, the better
     facts: dict[str, Any]  # what else is known of it
-    failed: bool = False  # could not be evaluated
+    failed: bool = False  # can't be evaluated
+    lost: bool = False  # was not evaluated, which says nothing of the trial
 
     @property
     def state(self) -> TrialState:
@@ -222,6 +226,8 @@ class SharedStudy:
     def _settled(self, trial: Trial) -> Trial:
         """The same, this process's and with a value for every key."""
         trial.set_user_attr(_PROCESS, self.process.name)
+        if REASON in trial.user_attrs:  # it was lost
+            trial.set_user_attr(REASON, "")
         self._sampling.suggest(trial)
         return trial
 
@@ -233,16 +239,24 @@ class SharedStudy:
         return name != self.process.name and (not name or _is_gone(self.folder / name))
 
     def tell(self, outcomes: Sequence[tuple[Trial, Outcome]]) -> None:
-        """End trials, all or none."""
+        """End trials, all or none; those that were lost stay this process's, until it has ended."""
         with self._at_once():
-            for trial, outcome in outcomes:
+            for trial, told in outcomes:
+                outcome = _attempted(trial, told) if told.lost else told
                 for name, fact in outcome.facts.items():
                     trial.set_user_attr(name, fact)
-                self.study.tell(trial, outcome.value, outcome.state)
+                if not outcome.lost:
+                    self.study.tell(trial, outcome.value, outcome.state)
 
-    def running(self) -> int:
-        """How many trials other processes evaluate."""
-        return len(self.study.get_trials(deepcopy=False, states=[TrialState.RUNNING]))
+
+def _attempted(trial: Trial, outcome: Outcome) -> Outcome:
+    """Of a lost trial, with how often it was: in the end it has failed, or a study would never end."""
+    attempts = trial.user_attrs.get(_ATTEMPTS, 0) + 1
+    facts = outcome.facts | {_ATTEMPTS: attempts}
+    if attempts < MOST_ATTEMPTS:
+        return replace(outcome, facts=facts)
+    reason = f"given up after {attempts} attempts: {facts[REASON]}"
+    return Outcome(None, facts | {REASON: reason}, failed=True)
 
 
 def _difference(known: Any, here: Any) -> str:
@@ -336,3 +350,9 @@ def completed(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     """Those that have a value, the best first."""
     done = [trial for trial in trials if trial.state is TrialState.COMPLETE]
     return sorted(done, key=lambda trial: (trial.value, trial.number))
+
+
+def lost(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+    """Those whose job was lost, and that nobody has taken up since."""
+    running = (trial for trial in trials if trial.state is TrialState.RUNNING)
+    return [trial for trial in running if trial.user_attrs.get(REASON)]

@@ -84,9 +84,10 @@ def run(batch: Sequence[Sequence[str]], hydra: Launching, explain: ExplainJob) -
         sweep_notes.leave(hydra.folder, [_done(job.swept, job.asked) for job in good])
         execute.mended(lambda: _train_and_finish(good, hydra))
     if failed := _failures(jobs):
-        raise SweepError(
-            "\n".join([f"{len(failed)} of {counted(len(jobs), 'job')} failed:", *failed])
-        )
+        heading = f"{len(failed)} of {counted(len(jobs), 'job')} failed:"
+        lost = hydra.slurm and any(job.failure for job in good)
+        again = ["The same command trains what is missing."] if lost else []
+        raise SweepError("\n".join([heading, *failed, *again]))
 
 
 def check_launcher(asked: Request, hydra: Launching) -> None:
@@ -101,6 +102,11 @@ def check_launcher(asked: Request, hydra: Launching) -> None:
         cluster.check_here()
     if not asked.cfg.detach:
         return
+    if not hydra.shares_store:
+        raise UserError(
+            "detach=true is not for Ray, which takes the command itself: leave it out behind "
+            "ray job submit (docs/ray.md)"
+        )
     if not hydra.slurm:
         raise UserError(
             "detach=true submits and ends, which takes a queue: use it with "
@@ -168,6 +174,8 @@ def _forecast(jobs: list[SweepJob], hydra: Launching, options: TrainingOptions) 
     yield counted(len(jobs), "job")
     for wanted in _by_store(jobs):
         yield from forecast.describe(wanted, options, limit)
+        if not hydra.shares_store and wanted.missing(options):
+            yield "Ray cuts for its own CPUs: stacks, workers and time may be others there"
         if hydra.slurm and (queued := slurm.queued_already(wanted, options)):
             yield f"{queued} of those to train are queued already"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import multiprocessing
 import os
 import shlex
 import signal
@@ -9,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,13 +20,17 @@ import optuna
 import pandas as pd
 import pytest
 from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 
+from pi3nn.cluster.submissions import submitted
 from pi3nn.results import run_notes
-from pi3nn.run.study import JOURNAL, Study, _Journal
+from pi3nn.run import one_stack
+from pi3nn.run.study import JOURNAL, MOST_ATTEMPTS, Study, _Journal
 from pi3nn.store import Store
 from tests.conftest import REPOSITORY
 from tests.support.commands import pi3nn_run
 from tests.support.runs import in_folder
+from tests.support.slurm import until
 
 SPACE = ["method.l1=tag(log,interval(1e-5,1e-1))", "method.c=choice(0.1,1.0)"]
 QUICK = ["dataset=yacht", "method.hidden=8", "method.steps=20", "folds=2", "repeats=1", "workers=1"]
@@ -63,6 +70,9 @@ def test_a_search_leaves_a_table_a_command_and_figures(searched: tuple[Path, str
     assert table["interval_score"].notna().all()
     assert len(Store(folder / "results" / "runs").keys()) == 12
     best = study(folder).best_trial
+    plain = JournalStorage(JournalFileBackend(str(results / JOURNAL)))
+    as_told = optuna.load_study(study_name=results.name, storage=plain)
+    assert as_told.trials == study(folder).trials
     assert best.value == pytest.approx(table["interval_score"].min(), rel=1e-5)
     assert f"method.l1={best.params['method.l1']}" in said
 
@@ -206,6 +216,110 @@ def test_a_block_in_which_nothing_can_be_run_does_not_stop_the_others(
     assert "method.hidden=-1: it must be more" in said
     states = {params["method.hidden"]: state for _, state, _, params in trials(tmp_path)}
     assert states == {"8": "COMPLETE", "-1": "FAIL", "6": "COMPLETE"}
+
+
+# --- lost on the way ------------------------------------------------------------------------------
+
+
+@dataclass
+class Unlucky:
+    """Trains as `one_stack.train`, except a number of stacks that meet a full memory, the first of all."""
+
+    losses: float
+    train: Any = one_stack.train
+    trained: int = 0  # stacks
+
+    def __call__(self, *arguments: Any, **options: Any) -> None:
+        if self.losses > 0:
+            self.losses -= 1
+            raise MemoryError("no room")
+        self.train(*arguments, **options)
+        self.trained += 1
+
+
+THREE = [*SEARCH, "method.steps=2", *options(trials=3, batch=1, study="mine")]
+
+
+def test_what_was_lost_does_not_stop_the_others_and_the_same_command_trains_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unlucky, run = Unlucky(losses=1), in_folder(tmp_path, monkeypatch)
+    monkeypatch.setattr(one_stack, "train", unlucky)
+    assert run(*THREE) == 1
+    said = capsys.readouterr()
+    assert "1 trial got lost; the same command trains what is missing:" in said.err
+    assert "trial 0: MemoryError: no room" in said.err
+    assert "by other processes" not in said.out
+    before = trials(tmp_path)
+    assert [trial[1] for trial in before] == ["RUNNING", "COMPLETE", "COMPLETE"]
+    assert run(*THREE) == 0
+    assert [trial[1] for trial in trials(tmp_path)] == ["COMPLETE"] * 3
+    assert [trial[3] for trial in trials(tmp_path)] == [trial[3] for trial in before]
+    assert trials(tmp_path)[1:] == before[1:]
+    assert unlucky.trained == 3
+    assert "reason" not in pd.read_csv(tmp_path / "results/search/mine/table.csv")
+
+
+def test_what_is_lost_time_and_again_has_failed_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unlucky, run = Unlucky(losses=math.inf), in_folder(tmp_path, monkeypatch)
+    monkeypatch.setattr(one_stack, "train", unlucky)
+    for _ in range(MOST_ATTEMPTS - 1):
+        assert run(*THREE) == 1
+        assert "3 trials got lost; the same command" in capsys.readouterr().err
+        assert [trial[1] for trial in trials(tmp_path)] == ["RUNNING"] * 3
+    assert run(*THREE) == 2
+    assert "no trial has a value: given up after 3 attempts: MemoryError: no room" in (
+        capsys.readouterr().err
+    )
+    assert [trial[1] for trial in trials(tmp_path)] == ["FAIL"] * 3
+    unlucky.losses = 0
+    assert run(*THREE, "hydra.sweeper.trials=4") == 1
+    assert [trial[1] for trial in trials(tmp_path)] == ["FAIL"] * 3 + ["COMPLETE"]
+    assert "trial 2: given up after 3 attempts" in capsys.readouterr().err
+
+
+# Slurm's commands. When `begin` leads to its folder, the job that waits begins.
+SBATCH = "echo submitted >> {tools}/sbatch.log; echo Submitted batch job 12"
+SQUEUE = """if [ -L {tools}/begin ]; then
+    test -e {tools}/begin/12_submitted.pkl || exit 1
+    mv {tools}/begin {tools}/job
+    (SUBMITIT_EXECUTOR=slurm SLURM_JOB_ID=12 {python} -m submitit.core._submit {tools}/job
+     touch {tools}/ended) > {tools}/job.log 2>&1 &
+fi
+if [ -e {tools}/ended ]; then echo '12|COMPLETED|None'; else echo '12|PENDING|Priority'; fi
+"""
+
+
+def test_a_job_that_waits_finds_what_it_is_to_do_after_the_search_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = tmp_path / "tools"
+    scripts = {"sbatch": SBATCH, "squeue": SQUEUE, "srun": "", "scancel": ""}
+    tools.mkdir()
+    for name, script in scripts.items():
+        text = script.format(tools=tools, python=sys.executable)
+        (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    run = in_folder(tmp_path, monkeypatch)
+    on_slurm = [*SEARCH, "method.steps=2", *options(trials=3, batch=3, shards=1, study="mine"),
+                "hydra/launcher=submitit_slurm"]  # fmt: skip
+    killed = multiprocessing.get_context("fork").Process(target=run, args=on_slurm)
+    killed.start()
+    store = tmp_path / "results/runs"
+    try:
+        until(lambda: [shard.job for shard in submitted(store)] == ["12"], 60)
+    finally:
+        killed.kill()
+        killed.join()
+    (shard,) = submitted(store)
+    (tools / "begin").symlink_to(shard.log.parent)
+    assert run(*on_slurm) == 0
+    assert [trial[1] for trial in trials(tmp_path)] == ["COMPLETE"] * 3
+    assert (tools / "sbatch.log").read_text() == "submitted\n"
 
 
 def test_a_study_made_for_another_space_is_refused_and_kept(

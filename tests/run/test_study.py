@@ -24,6 +24,8 @@ SPACE = Space.of(
 )
 GRID = Space.of(OverridesParser.create().parse_overrides(["x=range(0,4)", "c=a,b"]))
 
+GONE = Outcome(None, {study.REASON: "the node is gone"}, lost=True)
+
 
 def opened(folder: Path, sampler: str = "TPESampler", space: Space = SPACE) -> SharedStudy:
     return SharedStudy(folder, Sampling(sampler, 7, space), {"spaces": space.described()})
@@ -176,6 +178,35 @@ def test_trainings_that_fail_and_trials_that_cant_be_run_differ(tmp_path: Path) 
     shared.tell([(first, diverged), (second, impossible)])
     states = [trial.state for trial in opened(tmp_path).study.trials]
     assert states == [TrialState.PRUNED, TrialState.FAIL]
+
+
+def test_what_was_lost_is_for_the_next_process_and_fails_in_the_end(tmp_path: Path) -> None:
+    params = None
+    for attempt in range(1, study.MOST_ATTEMPTS + 1):
+        shared = opened(tmp_path)
+        with shared.attended():
+            trial, *others = shared.take(2, 2)
+            params = params or trial.params
+            assert (trial.number, trial.params) == (0, params)
+            shared.tell([(trial, GONE), *((other, Outcome(1.0, {})) for other in others)])
+            assert shared.take(2, 2) == []
+        trials = shared.study.trials
+        assert study.lost(trials) == (trials[:1] if attempt < study.MOST_ATTEMPTS else [])
+    assert [trial.state for trial in trials] == [TrialState.FAIL, TrialState.COMPLETE]
+    assert trials[0].user_attrs[study.REASON] == "given up after 3 attempts: the node is gone"
+
+
+def test_what_is_taken_up_and_evaluated_is_no_longer_lost(tmp_path: Path) -> None:
+    shared = opened(tmp_path)
+    with shared.attended():
+        shared.tell([(trial, GONE) for trial in shared.take(1, 1)])
+    assert study.lost(shared.study.trials)
+    again = opened(tmp_path)
+    with again.attended():
+        mine = again.take(1, 1)
+        assert not study.lost(again.study.trials)
+        tell(again, mine)
+    assert [trial.state for trial in again.study.trials] == [TrialState.COMPLETE]
 
 
 def test_the_folder_of_a_process_goes_with_it(tmp_path: Path) -> None:

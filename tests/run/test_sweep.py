@@ -233,6 +233,7 @@ def test_a_sweep_that_begins_in_the_second_of_another_has_its_own_folder(
     ("arguments", "sentence"),
     [
         (["detach=true"], "detach=true submits and ends, which takes a queue"),
+        (["detach=true", "hydra/launcher=ray"], "leave it out behind ray job submit"),
         (["hydra/launcher=submitit_slurm"], "there is no sbatch on this machine"),
         (
             ["hydra/launcher=submitit_slurm", "hydra.launcher.timeout_min=1", "plan=true"],
@@ -269,6 +270,13 @@ def test_params_that_are_no_overrides_are_one_sentence(
 def test_no_params_are_none(run: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("-m", *QUICK, "hydra.sweeper.params=[]", "seeds=1", "plan=true") == 0
     assert "1 job" in capsys.readouterr().out
+
+
+def test_a_plan_for_ray_says_whose_cores_it_is_for(
+    run: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("-m", *QUICK, "seeds=1", "hydra/launcher=ray", "plan=true") == 0
+    assert "Ray cuts for its own CPUs" in capsys.readouterr().out
 
 
 def test_a_single_run_is_not_detached(run: Command, capsys: pytest.CaptureFixture[str]) -> None:
