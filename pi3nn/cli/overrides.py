@@ -12,8 +12,8 @@ from omegaconf import BooleanNode, DictConfig
 from omegaconf.errors import OmegaConfBaseException, ValidationError
 
 from pi3nn import config, paths
+from pi3nn.cli import hydra_choices, own_tables, refusals, swept
 from pi3nn.cli import options as hydra_options
-from pi3nn.cli import refusals
 from pi3nn.errors import UserError, first_line, nearest
 
 # Options of Hydra's that a word follows; behind the last two it may be left out.
@@ -44,9 +44,9 @@ def as_hydra_wants(arguments: Sequence[str]) -> list[str]:
         return ["--hydra-help"]
     refusals.check(typed)
     config.check_chosen(typed)
-    about_table = _about_table(typed)
-    config.say_added({text.partition("=")[0]: why for text, why in about_table.items()})
-    completed = [*map(_with_brackets, typed), *about_table]
+    about_tables = own_tables.added(typed)
+    config.say_added({text.partition("=")[0]: why for text, why in about_tables.items()})
+    completed = swept.left_to_jobs([*map(_with_brackets, typed), *about_tables])
     if any(map(_trains_nothing, typed)):
         completed += ["hydra.run.dir=.", "hydra.output_subdir=null"]
     return completed + options
@@ -85,40 +85,22 @@ def typed_folders(arguments: Sequence[str]) -> list[str]:
     return folders
 
 
-def _about_table(overrides: Sequence[str]) -> dict[str, str]:
-    """What is added, and why: ``experiment=fit`` and its method and, where the data set is no YAML of
-    the user's own, the name of the file without its endings, unless said otherwise."""
-    values = dict(text.lstrip("+").partition("=")[::2] for text in overrides)
-    dataset = values.get("dataset", "")
-    if config.schema_of("dataset", dataset) != "table":
-        return {}
-    added = {} if "experiment" in values else {"experiment=fit": f"from dataset={dataset}"}
-    if "method" not in values and _fits(values.get("experiment", "fit")):  # others have theirs
-        added["method=pi3nn_cross"] = "what is best for data of one's own"
-    if dataset == "table" and values.get("dataset.path") and "dataset.name" not in values:
-        added[config.NAMED_BY_FILE] = "from the file's name"
-    return added
-
-
-def _fits(experiment: str) -> bool:
-    """Whether it is ``fit``, or starts from it and names no method."""
-    by_default = config.chosen_names([])["method"]
-    named = config.chosen_names([f"experiment={experiment}"])["method"]
-    return named == by_default and "fit" in config.ancestors("experiment", experiment)
-
-
 def _with_brackets(argument: str) -> str:
     key, equals, value = argument.partition("=")
     if key == "sweep":
         return f"++{argument}"
     if key not in (*config.LISTS, *_COLUMNS) or not equals or value.startswith("["):
         return argument
-    override = refusals.parsed(argument)
+    override = config.parsed(argument)
     if override is None:
         return argument  # Hydra will say what is wrong with it
     if override.is_sweep_override():
-        return f"{key}=" + ",".join(f"[{choice}]" for choice in override.sweep_string_iterator())
+        return f"{key}=" + ",".join(map(_in_brackets, override.sweep_string_iterator()))
     return f"{key}=[{value}]"
+
+
+def _in_brackets(value: str) -> str:
+    return value if value.startswith("[") else f"[{value}]"
 
 
 def explain(arguments: Sequence[str], error: Exception) -> str:
@@ -179,17 +161,21 @@ def _several_values(arguments: Sequence[str]) -> str:
 
 
 def _unreadable(text: str) -> str | None:
-    if "=" not in text or refusals.parsed(text) is not None:
+    if "=" not in text or config.parsed(text) is not None:
         return None
     return f"'{text}' can't be read: look for an open bracket or quote, and quote the whole of it"
 
 
 def _unknown_choice(text: str) -> str | None:
-    key, equals, value = text.partition("=")
-    if "." in key or not equals or "(" in value or not refusals.is_group(key.lstrip("+")):
+    key, equals, _ = text.lstrip("+").partition("=")
+    if equals and key.startswith("hydra/"):
+        return hydra_choices.unknown(text)
+    if not equals or not refusals.is_group(key):
         return None
-    choices = config.names(key.lstrip("+"))
-    for choice in value.split(","):
+    choices = config.names(key)
+    if not choices:  # our own settings, and Hydra's
+        return f"'{text}': {key}= chooses nothing here: leave it out"
+    for choice in config.named_by(text):
         if choice not in choices:
             similar = nearest(choice, choices)
             return f"there is no {key}={choice}{similar}; choices: {', '.join(choices)}"
@@ -213,8 +199,22 @@ def _about_keys(overrides: Sequence[str], base: DictConfig) -> str | None:
         if not equals:
             return f"'{text}' is not of the form key=value{_with_value(key, keys, base)}"
         if not (key in keys or key.startswith("hydra") or refusals.is_group(key)):
-            return f"there is no key '{key}'{nearest(key, keys)}; see them all with --cfg job"
+            which = f"there is no key '{key}'{nearest(key, keys)}; see them all with --cfg job"
+            return _of_others(overrides, key) or which
     return None
+
+
+def _of_others(overrides: Sequence[str], key: str) -> str | None:
+    """Of a key that other methods or data sets have, such as another one of the same sweep."""
+    owners = config.owners(key)
+    if not owners:
+        return None
+    group = key.partition(".")[0]
+    chosen = config.chosen_names(_choices(overrides))[group]
+    return (
+        f"{group}={chosen} has no key '{key}', which is one of {', '.join(owners)}: leave it out, or run "
+        "only those that have it"
+    )
 
 
 def _with_value(key: str, keys: Sequence[str], base: DictConfig) -> str:
@@ -234,8 +234,20 @@ def _base(overrides: Sequence[str]) -> DictConfig | None:
 
 def _choices(overrides: Sequence[str]) -> list[str]:
     """What `overrides` choose, the first of each sweep."""
-    pairs = (text.lstrip("+").partition("=")[::2] for text in overrides)
-    return [f"{key}={value.split(',')[0]}" for key, value in pairs if refusals.is_group(key)]
+    choices = [text for text in overrides if refusals.is_group(_key(text))]
+    return [_first_of(text.lstrip("+")) for text in choices]
+
+
+def _key(text: str) -> str:
+    return text.lstrip("+").partition("=")[0]
+
+
+def _first_of(text: str) -> str:
+    """A choice, the first of a sweep of them."""
+    override, names = config.parsed(text), config.named_by(text)
+    return (
+        f"{_key(text)}={names[0]}" if override and override.is_sweep_override() and names else text
+    )
 
 
 def _below_nothing(overrides: Sequence[str], base: DictConfig) -> str | None:
@@ -272,7 +284,10 @@ def _in_hydras_words(overrides: Sequence[str], choices: Sequence[str], error: Ex
     """The message without its stack of frames, with the key or what was typed beside the `choices`."""
     cause = _cause(error)
     full_key = str(getattr(cause, "full_key", None) or "")
-    text = first_line(cause) or "Hydra takes no such value"
+    text = config.in_words(cause) or "Hydra takes no such value"
+    if re.fullmatch(r"Key '.+' not in '\w+'", text):
+        of_hydra = full_key.startswith("hydra")
+        text = f"there is no key '{full_key}'; see them all with --cfg {'hydra' if of_hydra else 'job'}"
     said = text if full_key in text else f"{full_key}: {text}"
     if any(key in said for key in (text.lstrip("+").partition("=")[0] for text in overrides)):
         return said

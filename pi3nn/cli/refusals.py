@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep
+from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, RangeSweep
 
 from pi3nn import config, paths
 from pi3nn.errors import UserError
@@ -21,17 +20,16 @@ def check(overrides: Sequence[str]) -> None:
     UserError
         With what was typed, and what to type instead.
     """
-    for refuse in (_taken_away, *_by_sweeper(overrides), _no_name, _no_list, _no_folder):
+    for refuse in (
+        _taken_away,
+        _swept_hydra,
+        *_by_sweeper(overrides),
+        _no_name,
+        _no_list,
+        _no_folder,
+    ):
         if sentence := next(filter(None, map(refuse, overrides)), None):
             raise UserError(sentence)
-
-
-def parsed(text: str) -> Override | None:
-    """None where Hydra can't read it, of which it will speak itself."""
-    try:
-        return OverridesParser.create().parse_override(text)
-    except Exception:  # its grammar answers some texts with errors of its parser's own
-        return None
 
 
 def is_group(key: str) -> bool:
@@ -46,15 +44,24 @@ def _taken_away(text: str) -> str | None:
     return f"'{text}' would take away what every run has: leave it out, or set {key}=... instead"
 
 
+def _swept_hydra(text: str) -> str | None:
+    """Of several values for a key of Hydra's, of which a command has one."""
+    override = config.parsed(text) if text.lstrip("+").startswith("hydra") else None
+    if override is None or not override.is_sweep_override():
+        return None
+    return f"'{text}': what is Hydra's own has one value in a command: give one, and run it once for each"
+
+
 def _by_sweeper(overrides: Sequence[str]) -> list[Callable[[str], str | None]]:
     """Those that run what is written out refuse an interval; others, of plugins, search in it."""
-    chosen = dict(text.partition("=")[::2] for text in overrides).get("hydra/sweeper", "stacked")
-    return [_no_values] if chosen in config.RUN_ALL else []
+    typed = [text for text in overrides if text.startswith("hydra/sweeper=")]
+    chosen = [name for text in typed for name in config.named_by(text)] or ["stacked"]
+    return [_no_values] if chosen[-1] in config.RUN_ALL else []
 
 
 def _no_values(text: str) -> str | None:
     """Of an interval."""
-    override = parsed(text)
+    override = config.parsed(text)
     if override is None or not isinstance(override._value, IntervalSweep):
         return None
     key = text.partition("=")[0]
@@ -66,7 +73,7 @@ def _no_values(text: str) -> str | None:
 
 def _no_name(text: str) -> str | None:
     """Of a choice that is null, a number or a list: choices have names."""
-    override = parsed(text)
+    override = config.parsed(text)
     key = text.lstrip("+").partition("=")[0].partition("@")[0]
     if override is None or not ("/" in key or is_group(key)):
         return None
@@ -89,7 +96,7 @@ def _no_list(text: str) -> str | None:
     key, equals, value = text.lstrip("+").partition("=")
     if key not in config.LISTS or not equals:
         return None
-    searched = isinstance(getattr(parsed(text), "_value", None), IntervalSweep)
+    searched = isinstance(getattr(config.parsed(text), "_value", None), IntervalSweep)
     if searched or value.startswith(("{", "glob(")) or value in ("", "null"):
         return f"'{text}': {key}= takes a list of numbers, as in {key}=[{config.EXAMPLE[key]}]"
     return None
@@ -98,7 +105,7 @@ def _no_list(text: str) -> str | None:
 def _no_folder(text: str) -> str | None:
     """Of a place for YAMLs that there is not, which Hydra would pass over."""
     key, _, _ = text.lstrip("+").partition("=")
-    override = parsed(text) if key == "hydra.searchpath" else None
+    override = config.parsed(text) if key == "hydra.searchpath" else None
     value = override.value() if override else None
     for place in map(str, value) if isinstance(value, list) else ():
         folder = place.removeprefix("file://")

@@ -1,13 +1,24 @@
 """The configuration of a run: its keys, the settings of the experiments, and what a member is named by."""
 
 from pi3nn.config.check import check
-from pi3nn.config.choices import ancestors, chosen_names, names, schema_of, search_path, use_folders
+from pi3nn.config.choices import (
+    GROUPS,
+    ancestors,
+    chosen_names,
+    named_by,
+    names,
+    parsed,
+    schema_of,
+    search_path,
+    use_folders,
+)
 from pi3nn.config.compose import (
     NAMED_BY_FILE,
     apply,
     composed,
     differences,
     file_name,
+    hydras_names,
     only_chooses,
     register,
     resolved,
@@ -18,6 +29,7 @@ from pi3nn.config.identity import as_hashed, decisive, without_removed
 from pi3nn.config.meanings import key_meanings
 from pi3nn.config.origins import explain, say_added
 from pi3nn.config.own import check_chosen
+from pi3nn.config.owners import has, owners
 from pi3nn.config.schema import (
     EXAMPLE,
     LISTS,
@@ -27,9 +39,11 @@ from pi3nn.config.schema import (
     RunConfig,
     Scaling,
 )
+from pi3nn.config.wording import in_words
 
 __all__ = [
     "EXAMPLE",
+    "GROUPS",
     "LISTS",
     "NAMED_BY_FILE",
     "RUN_ALL",
@@ -48,9 +62,15 @@ __all__ = [
     "differences",
     "explain",
     "file_name",
+    "has",
+    "hydras_names",
+    "in_words",
     "key_meanings",
+    "named_by",
     "names",
     "only_chooses",
+    "owners",
+    "parsed",
     "register",
     "resolved",
     "say_added",

@@ -13,9 +13,10 @@ from omegaconf.errors import OmegaConfBaseException
 from pi3nn import data, methods
 from pi3nn.config.compose import apply, resolved, sweep_points
 from pi3nn.config.schema import EXAMPLE, LISTS, Calibrate, Objective, RunConfig
+from pi3nn.config.wording import in_words
 from pi3nn.data.folds import CROSS_FITS
 from pi3nn.engine import lstm
-from pi3nn.errors import UserError, first_line, nearest
+from pi3nn.errors import UserError, nearest
 from pi3nn.missing import MISSING
 
 LARGEST = 2**31 - 1  # of a whole number: what is larger is a slip, and overflows somewhere
@@ -140,8 +141,10 @@ def _check_types(cfg: DictConfig) -> None:
             try:
                 schema[name] = value
             except OmegaConfBaseException as error:
+                is_list = not prefix and name in LISTS
+                takes = f"it takes numbers, as in {name}=[{EXAMPLE[name]}]" if is_list else ""
                 raise UserError(
-                    f"{prefix}{name} can't be {value!r}: {first_line(error)}"
+                    f"{prefix}{name} can't be {value!r}: {takes or in_words(error)}"
                 ) from error
 
 
@@ -180,4 +183,4 @@ def _check_sweep(cfg: DictConfig) -> None:
             try:
                 apply(cfg, {str(key): value})
             except OmegaConfBaseException as error:
-                raise UserError(f"sweep: {key} can't be {value!r}: {first_line(error)}") from error
+                raise UserError(f"sweep: {key} can't be {value!r}: {in_words(error)}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
+from hydra.core.override_parser.types import ChoiceSweep, Glob, Override, QuotedString
 
 from pi3nn import paths
 from pi3nn.config.document import Document, Layer, merged, read, shown
@@ -46,10 +47,8 @@ def _folders(arguments: Sequence[str]) -> list[Path]:
 
 
 def _listed(argument: str) -> list[str]:
-    try:
-        value = OverridesParser.create().parse_override(argument).value()
-    except HydraException:
-        return []  # Hydra will say what is wrong with it
+    override = parsed(argument)
+    value = override.value() if override else None
     return [str(folder) for folder in value] if isinstance(value, list) else []
 
 
@@ -120,6 +119,27 @@ def hidden_by_ours(group: str, name: str) -> Path | None:
     return next(hidden, None) if ours.is_file() else None
 
 
+@functools.lru_cache(maxsize=1024)
+def parsed(text: str) -> Override | None:
+    """None where Hydra can't read it, of which it will speak itself."""
+    try:
+        return OverridesParser.create().parse_override(text)
+    except Exception:  # its grammar answers some texts with errors of its parser's own
+        return None
+
+
+def named_by(text: str) -> list[str]:
+    """The names that an override chooses, as Hydra reads it: without quotes, each of a sweep, and all
+    that a pattern finds. None where it can't be read, or chooses none."""
+    override = parsed(text)
+    value = override._value if override else None  # unlike value(), it keeps several apart from one
+    if override and isinstance(value, Glob):
+        return value.filter(names(override.key_or_group))
+    several = value.list if isinstance(value, ChoiceSweep) else [value]
+    plain = [each.text if isinstance(each, QuotedString) else each for each in several]
+    return [each for each in plain if isinstance(each, str) and each]
+
+
 def schema_of(group: str, name: str) -> str | None:
     """Kind of a method, source of a data set; None where the YAML is missing or names none."""
     for yaml in documents(group, name):
@@ -133,11 +153,20 @@ def schema_of(group: str, name: str) -> str | None:
 def chosen_names(overrides: Sequence[str]) -> dict[str, str]:
     """The choice of each config group: typed, or of the experiment, or of ``config.yaml``."""
     names = _choices(read(paths.configs() / "config.yaml").defaults)
-    typed = dict(text.partition("=")[::2] for text in overrides)
-    typed = {group: typed[group] for group in GROUPS if group in typed}
+    typed = {
+        group: _one_name(text)
+        for text in overrides
+        if (group := text.lstrip("+").partition("=")[0]) in GROUPS
+    }
     for yaml in documents("experiment", typed.get("experiment", names["experiment"])):
         names |= _choices(yaml.defaults)
     return names | typed
+
+
+def _one_name(text: str) -> str:
+    """What an override chooses; where that is not one name, what was typed."""
+    chosen = named_by(text)
+    return chosen[0] if len(chosen) == 1 else text.partition("=")[2]
 
 
 def _choices(defaults: Sequence[Any]) -> dict[str, str]:

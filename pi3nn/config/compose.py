@@ -6,7 +6,8 @@ import copy
 import functools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
@@ -60,11 +61,26 @@ def _for_source(source: str, values: Tree, *, _root_: DictConfig) -> DictConfig 
 def composed(*overrides: str) -> DictConfig:
     """The configuration that ``pi3nn-run <overrides>`` would have; also inside another Hydra job."""
     register(overrides)
+    with _hydra():
+        return compose("config", list(overrides))
+
+
+def hydras_names(group: str) -> list[str]:
+    """What may stand behind ``<group>=`` of a group of Hydra's own, such as ``hydra/launcher``."""
+    register()
+    with _hydra():
+        of_hydra = GlobalHydra.instance().config_loader().get_group_options(group)
+    return sorted({*of_hydra, *choices.names(group)})
+
+
+@contextmanager
+def _hydra() -> Iterator[None]:
+    """Hydra with our YAMLs, also inside another job of it."""
     current = GlobalHydra.instance()
     outer, current.hydra = current.hydra, None
     try:
         with initialize_config_dir(str(paths.configs().absolute()), version_base="1.3"):
-            return compose("config", list(overrides))
+            yield
     finally:
         GlobalHydra.instance().hydra = outer
 

@@ -6,9 +6,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, ValueType
-from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
@@ -16,7 +13,8 @@ from pi3nn import data, methods
 from pi3nn.config import choices
 from pi3nn.config.document import Document, Mark, leaves, shown
 from pi3nn.config.schema import RunConfig
-from pi3nn.errors import UserError, first_line, nearest
+from pi3nn.config.wording import in_words
+from pi3nn.errors import UserError, nearest
 
 _FIRST = {"dataset": "table", "method": "pi3nn"}  # what an own one may start from, as an example
 
@@ -43,29 +41,18 @@ def _combinations(arguments: Sequence[str]) -> Iterator[tuple[str, ...]]:
     typed: dict[str, list[str]] = {}
     for text in arguments:
         group = text.partition("=")[0].lstrip("+")
-        if group in choices.GROUPS and (override := _parsed(text)):
-            typed[group] = [f"{group}={name}" for name in _names(override)]
+        if group in choices.GROUPS:
+            _check_is_name(group, text)
+            typed[group] = [f"{group}='{name}'" for name in choices.named_by(text)]
     yield from itertools.product(*(names for names in typed.values() if names))
 
 
-def _parsed(text: str) -> Override | None:
-    try:
-        return OverridesParser.create().parse_override(text)
-    except HydraException:
-        return None  # Hydra will say what is wrong with it
-
-
-def _names(override: Override) -> list[str]:
-    group = override.key_or_group
-    if override.value_type is ValueType.GLOB_CHOICE_SWEEP:
-        return []  # a pattern, which finds what there is
-    if override.is_sweep_override():
-        return list(override.sweep_string_iterator())
-    value = override.value()
+def _check_is_name(group: str, text: str) -> None:
+    override = choices.parsed(text)
+    value = override.value() if override else None
     if isinstance(value, dict):
         keys = " ".join(f"{group}.{key}={value[key]}" for key in value)
         raise UserError(f"{group}= takes a name, not keys and values: write {keys}")
-    return [str(value)]
 
 
 def _check_name(group: str, name: str) -> None:
@@ -139,7 +126,7 @@ def _check_value(
     except (ConfigKeyError, ConfigAttributeError):
         sentence = _unknown(schema, chosen, path)
     except OmegaConfBaseException as error:
-        sentence = f"{'.'.join(path)} can't be {value!r}: {first_line(error)}"
+        sentence = f"{'.'.join(path)} can't be {value!r}: {in_words(error)}"
     else:
         return
     where = f"{shown(mark.path)}:{mark.line}: " if isinstance(mark, Mark) else ""

@@ -115,7 +115,9 @@ def load(settings: Settings) -> Dataset:
     check_positive(settings, "rows", "test_rows", "ood_rows")
     for key in ("rows", "test_rows", "ood_rows", "line_rows"):
         if getattr(settings, key) > MOST_ROWS:
-            raise UserError(f"dataset.{key}={getattr(settings, key)}: at most {MOST_ROWS}")
+            raise UserError(
+                f"dataset.{key}={getattr(settings, key)}: it must be at most {MOST_ROWS}, such as 1000"
+            )
     if settings.line_rows < 0 or (settings.line_rows and settings.dimension != 1):
         raise UserError(f"dataset.line_rows={settings.line_rows}: 0 or more, for one input only")
     if settings.shifts and settings.dimension == 1:
@@ -123,7 +125,7 @@ def load(settings: Settings) -> Dataset:
     for key, shifts in (("shift", [settings.shift]), ("shifts", settings.shifts)):
         if odd := [shift for shift in shifts if not abs(shift) <= LARGEST_SHIFT]:
             raise UserError(
-                f"dataset.{key}={odd[0]:g}: from {-LARGEST_SHIFT:g} to {LARGEST_SHIFT:g}"
+                f"dataset.{key}={odd[0]:g}: it must be from {-LARGEST_SHIFT:g} to {LARGEST_SHIFT:g}"
             )
     if settings.draws == "torch" and (settings.dimension, settings.noise) != (10, "normal"):
         raise UserError("dataset.draws=torch is for dataset.dimension=10 and normal noise only")

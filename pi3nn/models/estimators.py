@@ -30,7 +30,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from pi3nn import methods
 from pi3nn.data import folds, scaling
 from pi3nn.data.base import Array, Rows, Split
-from pi3nn.errors import UserError, first_line
+from pi3nn.errors import UserError
 from pi3nn.intervals.bounds import rows_needed
 from pi3nn.methods.shared.contract import Method
 from pi3nn.models import fitting, parameters
@@ -214,7 +214,7 @@ class IntervalRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # typ
                 OmegaConf.update(cfg, name, plain)
             except OmegaConfBaseException as error:
                 parameter = name.removeprefix("method.")
-                raise UserError(f"{parameter}={value!r}: {first_line(error)}") from error
+                raise UserError(f"{parameter}={value!r}: {config.in_words(error)}") from error
         config.check(cfg)
         return OmegaConf.to_object(cfg.method)
 

@@ -124,7 +124,9 @@ def _check_rows(members: list[Member], gamma: float) -> None:
             continue
         given = f"{rows} of {member.rows} training rows are held out (holdout={share:g})"
         if calibrate in CROSS_FITS:
-            given = f"there are {rows} training rows"
+            most = member.config["method"].get("most_rows")
+            why = f" (method.most_rows={most})" if rows == most else ""
+            given = f"there are {rows} training rows{why}"
         remedy = "more rows, a lower level, or calibrate=none"
         if methods.get(member.kind).own_folds:
             remedy = "more rows, or a lower level"

@@ -56,7 +56,9 @@ class SearchOptions:
             if getattr(self, name) < least:
                 raise UserError(f"hydra.sweeper.{name}={getattr(self, name)}: at least {least}")
         if self.seed > _LARGEST_SEED:
-            raise UserError(f"hydra.sweeper.seed={self.seed}: at most {_LARGEST_SEED}")
+            raise UserError(
+                f"hydra.sweeper.seed={self.seed}: it must be at most {_LARGEST_SEED}, such as 1"
+            )
         if self.study is not None and not re.fullmatch(r"\w[\w.+=-]*", self.study):
             raise UserError(
                 f"hydra.sweeper.study={self.study}: a name of letters, digits, and . + = - between them"

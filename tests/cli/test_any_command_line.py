@@ -39,6 +39,7 @@ PARTS = 8  # that several workers share
 OF_OTHERS = 400  # lines of the other commands, beside those
 REAL = 50
 LONGEST = 60.0  # seconds that a line may take
+LIBRARY_WORDS = ("Settings'", "could not be converted", "In 'hydra/config'")  # no key, no remedy
 
 
 class TooLongError(BaseException):
@@ -163,6 +164,7 @@ def _wrong(module: str, line: list[str], code: Any, out: str, err: str) -> str:
     wrong = []
     if "Traceback" in out + err:
         wrong.append("a traceback")
+    wrong += [f"a library's own words ({words})" for words in LIBRARY_WORDS if words in err]
     if code == 2:
         if len(said.splitlines()) != 1 or not said.startswith(f"{name}: "):
             wrong.append("not one sentence")

@@ -65,6 +65,35 @@ def test_own_yamls_are_found_explained_and_fitted(
     assert lines["calibrate"][0] == "cross"
 
 
+@pytest.mark.parametrize("typed", ["homes,flats", "choice(homes,flats)", "'homes'", "glob(homes)"])
+def test_own_tables_are_fitted_in_a_sweep_too(
+    run: Command, my: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], typed: str
+) -> None:
+    own_folder(tmp_path / "my", dataset_flats=HOMES.replace("homes", "flats"))
+    share = "dataset.test_share=0.3"  # which the default data set does not have
+    assert run("--config-dir", my, "-m", f"dataset={typed}", share, "explain=true") == 0
+    printed = capsys.readouterr().out
+    jobs = re.findall(r"^protocol=paper dataset=(\w+) (.*)$", printed, flags=re.M)
+    assert {name for name, _ in jobs} == set(re.findall("homes|flats", typed))
+    assert {chosen for _, chosen in jobs} == {"method=pi3nn_cross experiment=fit"}
+    for key, value in (
+        ("calibrate", "cross"),
+        ("widen", "distance"),
+        ("dataset.test_share", "0.3"),
+    ):
+        assert re.findall(rf"^{key} +(\S+)", printed, flags=re.M) == [value] * len(jobs)
+    assert f"dataset={typed}" in re.findall(r"^experiment +fit +from (.*)$", printed, flags=re.M)
+
+
+def test_a_key_of_one_of_the_methods_fails_the_others(
+    run: Command, my: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ("method=linear,mine", "method.steps=20", "dataset=yacht", "plan=true")
+    assert run("--config-dir", my, "-m", *line) == 1
+    said = capsys.readouterr().err
+    assert "method=linear has no key 'method.steps', which is one of mine, pi3nn, " in said
+
+
 def test_a_mistake_beside_an_own_yaml_is_explained(
     run: Command, my: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

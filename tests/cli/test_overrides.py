@@ -26,6 +26,7 @@ WRONG = "hydra.verbose={a: 1}"
         ("sweep={method.hidden: [8]}", "++sweep={method.hidden: [8]}"),
         ("method.hidden=8,9", "method.hidden=8,9"),
         ("seeds=[1", "seeds=[1"),
+        ("levels=choice([0.9],[0.8])", "levels=[0.9],[0.8]"),
     ],
 )
 def test_lists_get_brackets_and_the_rest_stays(typed: str, completed: str) -> None:
@@ -81,6 +82,80 @@ def test_a_table_and_what_starts_from_it_are_fitted_unless_said_otherwise(tmp_pa
     assert overrides.as_hydra_wants(arguments) == arguments
 
 
+@pytest.fixture
+def my(tmp_path: Path) -> str:
+    """A folder with two tables of one's own, as an option."""
+    flats = HOMES.replace("homes", "flats")
+    strict = "# @package _global_\ndefaults: [fit, _self_]\nexperiment: strict\n"
+    own_folder(tmp_path, dataset_homes=HOMES, dataset_flats=flats, experiment_strict=strict)
+    return f"--config-dir={tmp_path}"
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        "homes,flats", "choice(homes,flats)", "glob([homes,flats])", "glob(*s,exclude=camels)",
+        "'homes','flats'", "sort(homes,flats)", "'homes'", '"homes"',
+    ],
+)  # fmt: skip
+def test_tables_are_fitted_however_they_are_typed(my: str, dataset: str) -> None:
+    wanted = overrides.as_hydra_wants([my, "-m", f"dataset={dataset}"])
+    assert {"experiment=fit", "method=pi3nn_cross"} < set(wanted)
+    for typed in (["method=qd"], ["experiment=uci"], ["experiment=uci,cubic1d"]):
+        wanted = overrides.as_hydra_wants([my, "-m", f"dataset={dataset}", *typed])
+        assert "method=pi3nn_cross" not in wanted
+        assert ("experiment=fit" in wanted) is (typed == ["method=qd"])
+    wanted = overrides.as_hydra_wants([my, "-m", f"dataset={dataset}", "experiment=fit,'strict'"])
+    assert "method=pi3nn_cross" in wanted
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["dataset=homes,yacht"], "add experiment=fit method=pi3nn_cross for all of them, or run"),
+        (["dataset=choice(yacht,homes)", "method=qd"], "add experiment=fit for all of them"),
+        (["dataset='homes','yacht'", "experiment=fit"], "add method=pi3nn_cross for all of them"),
+        (["dataset=glob(*,exclude=table)"], "is a table of your own, and boston is not"),
+        (["dataset=homes", "experiment=fit,uci"], "experiment=uci another method: add method="),
+        (
+            ["dataset=table,yacht", "dataset.path=a.csv"],
+            "which yacht does not have: run them apart",
+        ),
+    ],
+)
+def test_what_is_right_for_tables_only_is_not_added_to_other_sets(
+    my: str, typed: list[str], words: str
+) -> None:
+    with pytest.raises(UserError) as refused:
+        overrides.as_hydra_wants([my, "-m", *typed])
+    assert words in str(refused.value)
+
+
+def test_a_mix_of_tables_and_others_runs_with_what_is_typed(my: str) -> None:
+    arguments = ["dataset=homes,yacht", "experiment=fit", "method=pi3nn_cross", "-m", my]
+    assert overrides.as_hydra_wants(arguments) == arguments
+
+
+@pytest.mark.parametrize(
+    ("typed", "left"),
+    [
+        ("method=qd,piven method.lambda_in=15", "method.lambda_in=choice(15)"),
+        ("method=choice(qd,piven) method.lambda_in=5,15", "method.lambda_in=5,15"),
+        ("method=qd,piven method.hidden=5", "method.hidden=5"),  # the default has it, too
+        ("method=qd,piven method.nowhere=5", "method.nowhere=5"),  # nobody has it
+        ("method=qd method.lambda_in=15", "method.lambda_in=15"),
+        ("dataset=homes,flats dataset.target=rent", "dataset.target=choice(rent)"),
+        ("dataset=homes,flats dataset.ignore=area", "dataset.ignore=choice([area])"),
+        ("experiment=uci,fit method=qd method.lambda_in=5", "method.lambda_in=5"),
+        ("experiment=uci,cubic10d encoder.units=3", "encoder.units=choice(3)"),
+    ],
+)
+def test_a_key_that_only_swept_choices_have_is_left_to_the_jobs(
+    my: str, typed: str, left: str
+) -> None:
+    assert left in overrides.as_hydra_wants([my, "-m", *typed.split()])
+
+
 @pytest.mark.parametrize(
     ("path", "name"),
     [
@@ -108,11 +183,26 @@ def test_a_table_is_named_after_its_file(path: str, name: str) -> None:
         ("levls", "'levls' is not of the form key=value (did you mean 'levels'?)"),
         ("dataset.target=[a,b]", "a run has one target"),
         ("explain", "did you mean 'explain=true'?"),
+        (
+            "method.steps=3 method=linear",
+            "method=linear has no key 'method.steps', which is one of pi3nn,",
+        ),
+        ("dataset=choice(boston,bostn)", "there is no dataset=bostn (did you mean 'boston'?)"),
+        ("hydra=foo", "'hydra=foo': hydra= chooses nothing here"),
+        ("hydra/nowhere=foo", "'hydra/nowhere=foo': Hydra has no hydra/nowhere="),
+        (
+            "hydra/launcher=bsic",
+            "there is no hydra/launcher=bsic (did you mean 'basic'?); choices: basic",
+        ),
+        (
+            "hydra/sweeper=nevergrad",
+            "needs the package hydra-nevergrad-sweeper, which is not installed",
+        ),
         ("sweep.method.hidden=[7]", "must be written as 'sweep={method.hidden: [7]}'"),
     ],
 )
 def test_a_mistake_is_explained_in_one_sentence(typed: str, words: str) -> None:
-    assert words in overrides.explain(["--cfg", "job", typed], ValueError("refused"))
+    assert words in overrides.explain(["--cfg", "job", *typed.split()], ValueError("refused"))
     assert overrides.explain(["--cfg", "job"], ValueError("refused\nframes")) == "refused"
 
 
@@ -152,6 +242,7 @@ def test_a_data_set_that_the_experiment_is_not_made_for_is_one_sentence() -> Non
         ("method=interval(0,1)", "an interval has no values to run: write them out"),
         ("seeds=interval(0,1)", "an interval has no values to run: write them out"),
         ("hydra/launcher=1e9", "'hydra/launcher=1e9': hydra/launcher= takes a name"),
+        ("hydra/sweeper=basic,search", "what is Hydra's own has one value in a command: give one"),
         ("levels={}", "'levels={}': levels= takes a list of numbers, as in levels=[0.95]"),
         ("splits=glob(*)", "splits= takes a list of numbers, as in splits=[1,2,3]"),
         ("hydra.searchpath=[nowhere]", "there is no folder nowhere: name one that has YAMLs in it"),

@@ -62,6 +62,11 @@ FOUND = [
         "levels=[[1]]", "levels={}", "seeds={}", "splits=glob(*)", "dataset=cubic10d dataset.shifts=[nan]",
         "experiment=flight dataset=table", "--resolve", "--experimental-rerun", "--shell-completion",
         "method.learning_rate=inf", "dataset=table dataset.path=own.csv dataset.target=y dataset.ignore=[nowhere]",
+        "method=der dataset=cubic10d dataset.test_rows=2147483647", "method.hidden=many", "hydra/launcher=foo",
+        "-m dataset=table,yacht dataset.path=own.csv", "-m hydra/sweeper=optuna", "hydra/nowhere=foo", "hydra=foo",
+        "-m method=linear,qd method.lambda_in=15", "hydra.sweeper.nowhere=1", "method.hidden=null",
+        "method=pi3nn_cross calibrate=cross method.most_rows=7", "method.steps=${seeds}", "workers=[1]",
+        "-m hydra/launcher=basic,ray", "-m dataset=choice(yacht,nowhere)",
     )
 ] + [["pi3nn_report", "records", "--output", "."]]  # fmt: skip
 """Lines that once ended in a traceback, or in no sentence."""
