@@ -25,6 +25,8 @@ def check(options: Sequence[str], overrides: Sequence[str]) -> None:
         With the option, and what to do.
     """
     given = _parsed([*overrides, *options])
+    if "-" in given.overrides:
+        raise UserError("'-' is neither an option nor of the form key=value: leave it out")
     if given.experimental_rerun is not None:
         raise UserError(
             "--experimental-rerun would run what a pickle says: start the command again as it was "

@@ -284,6 +284,9 @@ def _in_hydras_words(overrides: Sequence[str], choices: Sequence[str], error: Ex
     """The message without its stack of frames, with the key or what was typed beside the `choices`."""
     cause = _cause(error)
     full_key = str(getattr(cause, "full_key", None) or "")
+    for typed in overrides:
+        if full_key and _key(typed).startswith(f"{full_key}."):
+            return f"'{typed}': {full_key} has one value, and no keys below it: set it, as in {full_key}=..."
     text = config.in_words(cause) or "Hydra takes no such value"
     if re.fullmatch(r"Key '.+' not in '\w+'", text):
         of_hydra = full_key.startswith("hydra")

@@ -128,7 +128,10 @@ def load(settings: Settings) -> Dataset:
                 f"dataset.{key}={odd[0]:g}: it must be from {-LARGEST_SHIFT:g} to {LARGEST_SHIFT:g}"
             )
     if settings.draws == "torch" and (settings.dimension, settings.noise) != (10, "normal"):
-        raise UserError("dataset.draws=torch is for dataset.dimension=10 and normal noise only")
+        raise UserError(
+            "dataset.draws=torch, which protocol=released sets, is for dataset.dimension=10 and normal noise "
+            f"only: set dataset.draws={DRAWS[0]}"
+        )
     return CubicDataset(settings)
 
 
