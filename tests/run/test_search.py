@@ -171,7 +171,7 @@ def test_a_sampler_without_its_package_is_one_sentence_and_leaves_nothing(
         ([*SPACE, "hydra.sweeper.sampler=TPSampler"], "did you mean 'TPESampler'?"),
         ([*SPACE, "hydra.sweeper.sampler=GridSampler"], "method.l1 is an interval"),
         ([*SPACE, "hydra.sweeper.trials=0"], "hydra.sweeper.trials=0: at least 1"),
-        ([*SPACE, "hydra.sweeper.seed=4294967296"], "seed=4294967296: it must be at most 4294967295"),
+        ([*SPACE, "hydra.sweeper.seed=4294967296"], "seed=4294967296: it must be at most"),
         ([*SPACE, "hydra.sweeper.params=3"], "hydra.sweeper.params=3: overrides, as in {"),
         ([*SPACE, "hydra.sweeper.study=../x"], "a name of letters"),
         ([*SPACE, "hydra.sweep.dir=x"], "give hydra.sweeper.study=<name>"),
