@@ -15,7 +15,7 @@ from pi3nn.engine.native import build
 from tests.support.scripts import SCRIPTS, script_module
 
 script_module("benchmark")
-from benchmarking import report  # noqa: E402
+from benchmarking import report, tables  # noqa: E402
 from benchmarking.engines import Given  # noqa: E402
 from benchmarking.peak import in_registers  # noqa: E402
 from benchmarking.targets import ahead_of_jax, share_of_peak, whole_jobs  # noqa: E402
@@ -125,6 +125,28 @@ def test_the_document_has_all_the_marks() -> None:
         for what in ("machine", "steps", "targets"):
             assert document.count(f"<!-- {what}{isa} -->\n") == 1
             assert document.count(f"<!-- end of {what}{isa} -->") == 1
+
+
+def test_tables_of_ones_own_stand_in_the_document_as_they_were_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = tmp_path / "performance.md"
+    text.write_text(report.TEXT.read_text())
+    monkeypatch.setattr(tables, "TEXT", text)
+    measured = pd.read_csv(tables.TABLES)
+    tables.write(measured)
+    assert text.read_text() == report.TEXT.read_text()
+    tables.write(measured.assign(memory=9.87))
+    assert text.read_text().count("9.87 GB") == len(measured) - 1
+
+
+@pytest.mark.slow
+def test_a_table_of_ones_own_is_measured_from_the_command_to_the_page() -> None:
+    found = tables._large(3000)
+    assert found["megabytes"] == pytest.approx(0.64, rel=0.05)
+    assert 0.1 < found["memory"] < 2
+    assert 0 < found["predicted_memory"] < 1
+    assert found["score_0.9"] < found["score_0.95"] < found["mapie_score_0.95"]
 
 
 def test_an_instruction_set_is_one_of_those_that_can_be_built() -> None:
