@@ -10,6 +10,7 @@ import pytest
 from pi3nn.cli import pi3nn_report
 from pi3nn.store import Store, upkeep
 from pi3nn.store import index as index_module
+from pi3nn.store.packs import Mark, Pack, Place
 from tests.store.test_store import content
 from tests.support.runs import exit_code
 from tests.support.stores import pack_of
@@ -97,3 +98,34 @@ def test_what_is_replaced_set_aside_or_removed_on_purpose_is_not_missed(tmp_path
     store.set_aside_damaged()
     assert upkeep.verify(other).lost == []
     assert upkeep.verify(Store(tmp_path)).lost == []
+
+
+def test_what_is_read_is_what_is_asked_for_not_what_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    for name, members in (("wanted", 10), ("other", 300), ("more", 300)):
+        with store.together():
+            for number in range(members):
+                store.write(f"{name}{number}", **content())
+    read: list[tuple[Path, str]] = []
+    mark, part = Pack.mark, Pack.part
+
+    def marked(self: Pack, place: Place) -> Mark:
+        found = mark(self, place)
+        read.append((self.path, found.key))
+        return found
+
+    def parted(self: Pack, of: Mark, name: str) -> bytes:
+        read.append((self.path, of.key))
+        return part(self, of, name)
+
+    monkeypatch.setattr(Pack, "mark", marked)
+    monkeypatch.setattr(Pack, "part", parted)
+    monkeypatch.setattr(index_module, "_marks", lambda _: pytest.fail("the marks of a whole file"))
+    again = Store(tmp_path)
+    keys = [f"wanted{number}" for number in range(10)]
+    assert again.stored(keys) == set(keys)
+    assert len(again.rows(keys)) == 10
+    assert {key for _, key in read} == set(keys)
+    assert len({file for file, _ in read}) == 1
