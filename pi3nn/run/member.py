@@ -127,9 +127,9 @@ def _check_rows(members: list[Member], gamma: float) -> None:
             most = member.config["method"].get("most_rows")
             why = f" (method.most_rows={most})" if rows == most else ""
             given = f"there are {rows} training rows{why}"
-        remedy = "more rows, a lower level, or calibrate=none"
+        remedy = "more rows, lower levels, or calibrate=none"
         if methods.get(member.kind).own_folds:
-            remedy = "more rows, or a lower level"
+            remedy = "more rows, or lower levels"
         raise UserError(
             f"calibrate={calibrate} at level {gamma:g} needs {needed} rows to calibrate on, and "
             f"{given}: {remedy}"

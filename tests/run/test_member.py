@@ -54,6 +54,6 @@ def test_auto_is_never_the_engine_of_a_member() -> None:
 def test_a_level_without_rows_to_calibrate_on_is_refused() -> None:
     cfg = composed("dataset=yacht", "method=linear", "calibrate=conformal", "holdout=0.01")
     with pytest.raises(
-        UserError, match=r"3 of 277 training rows are held out .* a lower level, or calibrate=none"
+        UserError, match=r"3 of 277 training rows are held out .* lower levels, or calibrate=none"
     ):
         members(cfg)

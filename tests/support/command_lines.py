@@ -65,7 +65,7 @@ FOUND = [
         "method=der dataset=cubic10d dataset.test_rows=2147483647", "method.hidden=many", "hydra/launcher=foo",
         "-m dataset=table,yacht dataset.path=own.csv", "-m hydra/sweeper=optuna", "hydra/nowhere=foo", "hydra=foo",
         "-m method=linear,qd method.lambda_in=15", "hydra.sweeper.nowhere=1", "method.hidden=null",
-        "method=pi3nn_cross calibrate=cross method.most_rows=7", "method.steps=${seeds}",
+        "method=pi3nn_cross calibrate=cross method.most_rows=7", "method=pi3nn_cross dataset=energy levels=0.999", "method.steps=${seeds}",
         "experiment=cubic10d_tuning dataset=cubic1d protocol=released", "method.hidden.below=1", "dataset=yacht -", "workers=[1]",
         "-m hydra/launcher=basic,ray", "-m dataset=choice(yacht,nowhere)",
     )
