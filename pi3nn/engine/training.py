@@ -87,7 +87,8 @@ def train(
         shown = time.monotonic()
         while run.running:
             run.advance()
-            if on_progress and time.monotonic() - shown > PROGRESS_SECONDS:
+            late = time.monotonic() - shown > PROGRESS_SECONDS
+            if on_progress and late and run.running:  # at the end nobody has a last loss
                 on_progress(run.done(), run.mean_loss())
                 shown = time.monotonic()
     if on_progress:
